@@ -117,6 +117,12 @@ def test_next_returns_the_task_with_the_builder_s_brief(project: Project) -> Non
     assert project.json("status").data["next"]["command"] == "idumb start T1-01"
 
 
+def test_debug_of_an_open_task_names_submit_and_no_retry(open_one: Project) -> None:
+    shown = open_one.json("show", "T1-01", "--debug", "--facts-only").data
+    assert shown["next"] == ["idumb submit T1-01"]
+    assert [row["command"] for row in shown["checklist"]] == ["idumb show T1-01 --diff"]
+
+
 def test_only_declared_files_are_committed_and_others_are_left_alone(open_one: Project) -> None:
     """R-ADAPT-7: also if the builder staged some of them."""
     put(open_one, "a.txt", "right\n")

@@ -8,7 +8,7 @@ BUDGETS = {
     "domain": 8_002,
     "markdown": 6_433,
     "app, engine rooms": 7_131,
-    "app, use cases": 8_304,
+    "app, use cases": 8_305,
     "composition": 694,
     "cli, views": 4_487,
     "see and steer": 2_131,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 393
-TESTS = 67_843
+TESTS = 67_849
 
 
 def test_no_room_is_above_its_budget() -> None:

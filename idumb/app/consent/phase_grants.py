@@ -361,16 +361,16 @@ def _accept_command(contract: Contract, tasks: Iterable[str]) -> Action:
 
 def _not_accepted(contract: Contract, tasks: list[Task], accepted: list[str]) -> Refusal:
     names = [t.id for t in tasks]
-    commands = _accept_command(contract, [*accepted, *names])
+    accept = _accept_command(contract, [*accepted, *names])
     return Refusal(
         "irreversible.not-accepted",
         f"Phase {contract.phase} has irreversible tasks that need your acceptance: {', '.join(names)}.",
-        hint=commands,
+        hint=accept,
         details=actions.offer(
             f"Run {', '.join(names)}",
             "The effects of these tasks cannot be rolled back.",
             [f"{t.id} {t.title}: {t.rollback.reason}" for t in tasks],
-            [Choice("accept", "accept each of them by name", "they run when their turn comes", commands)],
+            [Choice("accept", "accept each of them by name", "they run when their turn comes", accept)],
             contract_hash=contract.hash,
             tasks=names,
         ),

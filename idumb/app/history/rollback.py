@@ -172,7 +172,7 @@ def checked_target(state: RunState, to: str | None) -> str:
     match = next((id for id in kept if to is not None and id.casefold() == to.casefold()), None)
     if match is None:
         known = ", ".join((START, *kept))
-        missing = f"Run {state.number} of phase {state.phase} has no checkpoint of {to}, but of {known}."
+        missing = f"Run {state.number} of phase {state.phase} has no checkpoint of {to}; it has: {known}."
         raise InputError(
             "rollback.no-checkpoint",
             f"Name the checkpoint to return to: {known}." if to is None else missing,

@@ -11,7 +11,7 @@ from idumb.app import role_calls
 from idumb.app.consent import needs
 from idumb.app.contract import loading
 from idumb.app.contract.loading import Loaded
-from idumb.app.core import run_lookup
+from idumb.app.core import actions, run_lookup
 from idumb.app.core.services import Result, Services
 from idumb.app.reading import show
 from idumb.app.role_calls import RoleRequest
@@ -60,8 +60,9 @@ def debug(services: Services, name: str, *, asks: bool, approve: Collection[str]
     declared = loaded.contract.tasks.get(task) if loaded.contract is not None else None
     task_state = state.tasks[task]
     see = Action.of("show", task, "--diff")
-    is_done = task_state.status in outcome.DONE  # no command retries or changes it
-    ways = (("See the changes of the task.", see),) if is_done else remedies(failure)
+    is_running = task_state.status == outcome.RUNNING
+    is_retried = not is_running and task_state.status not in outcome.DONE  # no command retries the others
+    ways = remedies(failure) if is_retried else (("See the changes of the task.", see),)
     data: dict[str, Any] = {
         "phase": state.phase,
         "run": state.id,
@@ -81,7 +82,7 @@ def debug(services: Services, name: str, *, asks: bool, approve: Collection[str]
         },
         "checklist": [{"text": text, "command": command} for text, command in ways],
         "diagnosis": None,
-        "next": [see] if is_done else _next(state.phase, failure),
+        "next": _next(state.phase, failure) if is_retried else [actions.command(state) if is_running else see],
     }
     if asks and role_calls.binding_of(services, agent.DEBUGGER) is not None:
         role_calls.ensure_consent(services, needs.of_roles(services, [agent.DEBUGGER]), approve=approve)
