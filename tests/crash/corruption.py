@@ -352,6 +352,7 @@ def flip_bytes(scene: Scene, count: int, chosen: random.Random, tally: Tally) ->
     database = scene.common / "idumb" / "store.db"
     (newest,) = scene.state.glob("log/*/newest.json")
     whole = {path: path.read_bytes() for path in (database, newest)}
+    kept = {*newest.parent.iterdir()}
     for number in range(count):
         path = chosen.choice((database, database, database, newest))
         damage = "cut" if chosen.random() < 0.1 else "flipped"
@@ -360,7 +361,7 @@ def flip_bytes(scene: Scene, count: int, chosen: random.Random, tally: Tally) ->
             _noticed_or_right(common, events, tally, path.name)
         for place, data in whole.items():
             place.write_bytes(data)
-        for extra in database.parent.glob("store.db?*"):
+        for extra in {*database.parent.glob("store.db?*"), *newest.parent.iterdir()} - kept:
             extra.unlink()
 
 
