@@ -119,9 +119,10 @@ def _index(place: Repository) -> tuple[str, str] | None:
     if os.path.lexists(lock):
         return "git.index-locked", f"{lock} exists: another git command is running, or one was killed (git status)"
     repository = open_repository.repository(place)
-    tree_objects.rows(repository, _head_tree(repository))  # git does not name a missing tree as clearly
+    tree = _head_tree(repository)
+    tree_objects.rows(repository, tree)  # git does not name a missing tree as clearly
     try:
-        rows = _of_head(place, repository)  # the index may be damaged
+        rows = _differing(place, tree)  # the index may be damaged
     except errors.Refusal as refusal:
         return refusal.code, refusal.message
     path = next((path for path, entry in rows.items() if entry == _CONFLICT), None)
@@ -135,11 +136,8 @@ def staged(place: Repository, repository: pygit2.Repository) -> dict[str, Entry 
 
     An announced path (`git add --intent-to-add`) has no bytes to lose.
     """
-    return {path: entry for path, entry in _of_head(place, repository).items() if entry != _CONFLICT}
-
-
-def _of_head(place: Repository, repository: pygit2.Repository) -> Mapping[str, Entry | None]:
-    return _differing(place, _head_tree(repository))
+    found = _differing(place, _head_tree(repository))
+    return {path: entry for path, entry in found.items() if entry != _CONFLICT}
 
 
 def _head_tree(repository: pygit2.Repository) -> str:

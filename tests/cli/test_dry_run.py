@@ -170,7 +170,7 @@ def test_the_question_of_a_dry_run_names_it_and_its_hint_starts_no_run(project: 
 
 
 def test_a_dry_run_of_an_interrupted_phase_says_nothing_of_its_reports(project: Project) -> None:
-    """R-RUN-11: a copy that is removed keeps nothing, so nobody is told that it kept something there."""
+    """R-RUN-11: no warning says that a file was kept in the copy, because the copy is removed."""
     project.plan([making("T1-01", "a.txt"), failing_task("T1-02", "b.txt", after="T1-01")])
     ended = project.json("execute-phase", "1", "--approve", project.approval())
     assert ended.data["outcome"] != "complete"

@@ -1,6 +1,6 @@
 """How plans and configuration differ from those that a run locked, and what can be done then.
 
-Every action that is offered can succeed now.
+Every action that is offered can succeed now. A new run takes over the finished tasks that did not change.
 """
 
 from __future__ import annotations

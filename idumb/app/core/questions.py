@@ -234,10 +234,15 @@ def asked(name: str, id: str, shown: Iterable[str], *, without: Iterable[str] = 
 def asked_before(run: RunState, question: Decision) -> Decision:
     """Return a question about files with the id of the last answer, or question, about all of them; else a new id."""
     earlier = [id for id in run.decisions if id == question.id or id.startswith(f"{question.id}.")]
-    answered = [id for id in run.answers if id in earlier]
-    same = [id for id in (*earlier, *answered) if set(question.evidence) <= set(run.decisions[id]["evidence"])]
     new = f"{question.id}.{len(earlier) + 1}" if earlier else question.id
-    return replace(question, id=same[-1] if same else new)
+    rows = (run.decisions[id] for id in (*earlier, *(id for id in run.answers if id in earlier)))
+    return replace(question, id=last_about(rows, question.evidence) or new)
+
+
+def last_about(rows: Iterable[Mapping[str, Any]], files: Sequence[str]) -> str | None:
+    """Return the id of the last of these recorded questions that is about all of the files; None if there is none."""
+    ids = [str(row["id"]) for row in rows if set(files) <= set(row["evidence"])]
+    return ids[-1] if ids else None
 
 
 # The work of a person

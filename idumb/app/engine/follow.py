@@ -119,8 +119,7 @@ def _about_base(task: Task, run: RunState, limits: Limits) -> Move:
     earlier = [q for q in run.decisions.values() if (q["subject"], q["task"]) == (questions.BASE, task.id)]
     paths = wording.listed(limits.dirty)
     question = questions.about(questions.BASE, task, len(earlier) + 1, limits.dirty, paths=paths)
-    last = next((str(q["id"]) for q in reversed(earlier) if set(limits.dirty) <= set(q["evidence"])), question.id)
-    question = replace(question, id=last)
+    question = replace(question, id=questions.last_about(earlier, limits.dirty) or question.id)
     if question.id not in run.answers:
         return Move(ASK, question=question)
     move = questions.chosen(run, question.id).move

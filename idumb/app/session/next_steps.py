@@ -74,9 +74,8 @@ def _waits_by_itself(state: RunState, question: Mapping[str, Any]) -> bool:
 def _has_successor(state: RunState, question: Mapping[str, Any]) -> bool:
     """Return whether a later question is about the same files, and perhaps others."""
     key = (question["task"], question["subject"])
-    same = [row for row in state.decisions.values() if (row["task"], row["subject"]) == key]
-    last = next(row for row in reversed(same) if set(question["evidence"]) <= set(row["evidence"]))
-    return bool(last["id"] != question["id"])
+    same = (row for row in state.decisions.values() if (row["task"], row["subject"]) == key)
+    return bool(questions.last_about(same, question["evidence"]) != question["id"])
 
 
 def available(

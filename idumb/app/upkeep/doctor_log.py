@@ -227,7 +227,7 @@ class _Projections(Struct, frozen=True):
     def _render(self) -> Iterator[tuple[str, str]]:
         services = self.services
         for state in run_lookup.latest_runs(services):
-            contract = loading.kept_contract(self.services, state)
+            contract = loading.kept_contract(services, state)
             if contract is not None:
                 text = services.documents.progress(state, schedule.statuses(contract, state))
                 yield progress_path(state.phase), text

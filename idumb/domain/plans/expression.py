@@ -8,9 +8,9 @@ evaluation always ends with a value.
 from __future__ import annotations
 
 import ast
-import operator
 import re
 from collections.abc import Callable, Iterator, Mapping
+from operator import eq, ge, gt, le, lt, ne
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -33,7 +33,7 @@ _TOKEN = re.compile(
 _SIGNS = frozenset({"and", "or", "not", "in"})
 _CONSTANTS: Mapping[str, tuple[Any, str]] = {"true": (True, BOOLEAN), "false": (False, BOOLEAN), "null": (None, NULL)}
 _OPERATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "==": operator.eq, "!=": operator.ne, "<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt,
+    "==": eq, "!=": ne, "<=": le, ">=": ge, "<": lt, ">": gt,
     "in": lambda left, right: left in right,
 }  # fmt: skip
 _COMPARING: Mapping[type[ast.cmpop], str] = {

@@ -17,6 +17,7 @@ DONE = "marked as done in the source; idumb did not witness it"
 ORDER = "Depends on: order of the list"
 """What is inferred if a source states no dependencies: each task waits for the one before it."""
 CHANGE = "change"
+"""The verb of a file of which a source does not say what is done to it."""
 RANGE = "\0"
 """Between the two ends of a range of ids."""
 _MARK = re.compile(r"^([ \t]*[-*+][ \t]+)(?:\[[^\[\]]\]|\(done\))[ \t]*", re.MULTILINE)

@@ -93,12 +93,13 @@ def _of_file(file: SourceFile, states: tuple[str, ...]) -> SourceTask:
     stated = tuple(Need(full(each), file.path, line) for each in ids(front.value("dependencies")))
     told = tuple(need for need in file.needs(lines, id, 0) if BACKLOG.key(need.text) != BACKLOG.key(id))
     named = front.texts("modified_files")
+    found = () if named else forms.paths_in(about)
     parent = front.text("parent_task_id") or front.text("parent") or (id.rpartition(".")[0] if "." in id else "")
     return SourceTask(
         id, front.text("title"), re.sub(r"\n{3,}", "\n\n", about), done=done, needs=(*stated, *told),
-        parent=full(parent), files=claims(named or forms.paths_in(about)), acceptance=unproven(criteria),
+        parent=full(parent), files=claims(named or found), acceptance=unproven(criteria),
         priority=_PRIORITIES.get(front.text("priority").lower(), "normal"),
-        inferred=() if named else forms.guessed(forms.paths_in(about)), path=file.path,
+        inferred=forms.guessed(found), path=file.path,
         line=front.line(front.value("id")),
     )  # fmt: skip
 
@@ -177,8 +178,7 @@ def _tasks(file: SourceFile, rows: Node, parent: str) -> Iterator[SourceTask]:
 def _task(file: SourceFile, row: Node, id: str, parent: str, siblings: set[str]) -> SourceTask:
     """Return a task or, with `parent`, a subtask, whose dependencies may be numbers of its siblings."""
     line = file.line_at(row.start)
-    needed = ids(of(row, "dependencies"))
-    whole = (f"{parent}.{each}" if each in siblings else each for each in needed)
+    whole = (f"{parent}.{each}" if each in siblings else each for each in ids(of(row, "dependencies")))
     files = of(row, "relevantFiles")
     paths = tuple(filter(None, (text(each, "path") for each in files.items))) if is_list(files) else ()
     details = "\n\n".join(filter(None, (text(row, name) for name in ("description", "details", "testStrategy"))))
@@ -191,13 +191,14 @@ def _task(file: SourceFile, row: Node, id: str, parent: str, siblings: set[str])
         if not is_read and any(forms.in_front_matter(f"{key.value}: {said}")) and said != parent:
             file.note(file.line_at(key.start), f"{key.value} of {id}: {said}")
     skipped = (f"{status} in the source",) if status in _LEFT_OUT else ()
+    found = () if paths else forms.paths_in(details)
     return SourceTask(
         id, text(row, "title") or id, details, done=status in _DONE,
         needs=tuple(Need(each, file.path, line) for each in whole), parent=parent,
-        files=claims(paths or forms.paths_in(details)),
+        files=claims(paths or found),
         acceptance=unproven(texts(of(row, "acceptanceCriteria")) or texts(of(row, "testStrategy"))),
         priority=_PRIORITIES.get(text(row, "priority"), "normal"),
-        inferred=(*(() if paths else forms.guessed(forms.paths_in(details))), *skipped), path=file.path, line=line,
+        inferred=(*forms.guessed(found), *skipped), path=file.path, line=line,
     )  # fmt: skip
 
 

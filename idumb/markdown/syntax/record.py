@@ -154,8 +154,7 @@ def section(
         lacks = blank.keys() - {key.text.s for key in node.items}
         return None if lacks else make(**(blank | given | ({"name": place.key} if named else {})))
 
-    accepted = accepted or f"keys with values, such as `{next(iter(keys))}`"
-    return Key(accepted, read, keys=keys, schema=schema_of(keys))
+    return Key(accepted or f"keys with values, such as `{next(iter(keys))}`", read, keys=keys, schema=schema_of(keys))
 
 
 def each(of: Key, names: Key) -> Key:

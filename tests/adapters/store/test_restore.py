@@ -112,25 +112,25 @@ def test_what_no_backup_has_is_said_and_recorded(opened: OpenedLog) -> None:
     assert list(opened.log.events())[-1].payload["known"] == 23
 
 
-def test_a_restored_log_that_is_lost_again_is_restored_as_a_whole(opened: OpenedLog) -> None:
+def assert_restored_as_a_whole_twice(opened: OpenedLog) -> None:
+    """Lose the log and restore it, then lose what was restored."""
     for events in (21, 22):
         opened.close()
         opened.path.unlink()
         recovery = doctor_checks.plan(opened.log.database)
         assert (recovery.is_whole, recovery.events) == (True, events)
         fix(opened)
+
+
+def test_a_restored_log_that_is_lost_again_is_restored_as_a_whole(opened: OpenedLog) -> None:
+    assert_restored_as_a_whole_twice(opened)
 
 
 def test_damaged_backups_do_not_keep_a_restored_log_from_being_backed_up(opened: OpenedLog) -> None:
     """Neither one of the same number, nor as many newer ones as are kept."""
     for number in range(22, 26):
         Path(opened.backups.folder, f"{number:012d}.db").write_bytes(b"damaged")
-    for events in (21, 22):
-        opened.close()
-        opened.path.unlink()
-        recovery = doctor_checks.plan(opened.log.database)
-        assert (recovery.is_whole, recovery.events) == (True, events)
-        fix(opened)
+    assert_restored_as_a_whole_twice(opened)
     assert len(list(Path(opened.backups.folder).glob("*.damaged-1"))) == 4
 
 
