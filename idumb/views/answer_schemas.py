@@ -17,8 +17,8 @@ _TYPES: Mapping[str, Mapping[str, Any]] = {
     "hash": {"type": "string", "pattern": "^[0-9a-f]{64}$"},
     "object id": {"type": "string", "pattern": "^([0-9a-f]{40}|[0-9a-f]{64})$"},
 }
-_FIELD = re.compile(r"(?P<name>[\w.-]+)(?P<optional>\?)?: (?P<type>.+?)(?: — (?P<text>.+))?")
-_EITHER = "either"
+_FIELD = re.compile(r"(?P<names>[\w.-]+\??(?:, [\w.-]+\??)*)(?:: (?P<type>.+?))?(?: — (?P<text>.+))?")
+_EITHER, _IS = "either", "is"
 _OR = r" \| (?![^\[{]*[\]}])"  # outside of brackets
 
 
@@ -38,19 +38,22 @@ def schemas(page: str) -> dict[str, Any]:
 
 def _section(heading: str, body: str) -> tuple[str, dict[str, Any]]:
     name, _, commands = heading.partition(": ")
-    lines = [_line(line.removeprefix("    ")) for line in body.splitlines() if line.startswith("    ")]
+    lines = [line for text in body.splitlines() if text.startswith("    ") for line in _lines(text)]
     text = " ".join(line for line in body.splitlines() if line.strip() and not line.startswith("    "))
     defined = {line.name: _type(line.type, below) for line, below in _blocks(lines) if line.name[0].isupper()}
     schema = _DRAFT | {"title": f"data of {commands}" if commands else name, "description": text}
-    return name, schema | _object(lines) | ({"$defs": defined} if defined else {})
+    whole = _type(lines[0].type, next(_blocks(lines))[1]) if lines[0].name == _IS else _object(lines)
+    return name, schema | whole | ({"$defs": defined} if defined else {})
 
 
-def _line(text: str) -> _Line:
+def _lines(text: str) -> Iterator[_Line]:
+    """Yield a line for each name before the colon."""
     field = _FIELD.fullmatch(text.strip())
     if field is None:
         raise ValueError(text)
-    depth = len(text) - len(text.lstrip())
-    return _Line(depth, field["name"], bool(field["optional"]), field["type"], field["text"] or "")
+    for name in field["names"].split(", "):
+        depth = len(text) - len(text.lstrip())
+        yield _Line(depth, name.rstrip("?"), name.endswith("?"), field["type"] or "text", field["text"] or "")
 
 
 def _blocks(lines: Sequence[_Line]) -> Iterator[tuple[_Line, Sequence[_Line]]]:
