@@ -142,15 +142,9 @@ def plan_phase_command(phase: str, *, source: str | None, from_template: bool, *
 
 @options.command("check-plan")
 @options.phase
-@click.option(
-    "--hash", "expected", metavar="HASH", help="Fail unless the phase, its contract or its only plan has this hash."
-)
+@click.option("--hash", "expected", metavar="HASH", help="Fail unless the phase, contract or only plan has this hash.")
 @click.option("--mode", type=click.Choice(["guided", "strict"]), help="Check as for this mode; strict plans stay so.")
-@click.option(
-    "--run-checks",
-    is_flag=True,
-    help="Also run the checks of unfinished tasks before their work, on a copy of HEAD. Needs consent to the plan.",
-)
+@click.option("--run-checks", is_flag=True, help="Also run unfinished tasks' checks on a copy of HEAD. Needs consent.")
 @options.view("verbose", "Also print hashes, the self-check and the next free id.")
 @options.view("diff", "Print only how the plans differ from those that the newest run locked.")
 def check_plan_command(
