@@ -133,7 +133,10 @@ class TreeFiles:
         missing = [path for path in changed if path in self.tracked and not os.path.lexists(os.path.join(root, path))]
         if missing:
             names = b"".join(os.fsencode(path) + b"\0" for path in missing)
-            self._folder.required(["checkout-index", *_WRITES, "--ignore-skip-worktree-bits", "-z", "--stdin"], names)
+            command = ["checkout-index", *_WRITES, "--ignore-skip-worktree-bits", "-z", "--stdin"]
+            result = self._folder.without_required_filters(command, names)
+            if result.status != 0:
+                raise git_program.failure(command, result)
 
     def show_again(self, tree: str) -> None:
         """Write every file."""
