@@ -12,7 +12,7 @@ BUDGETS = {
     "composition": 694,
     "cli, views": 4_481,
     "see and steer": 2_131,
-    "git": 4_445,
+    "git": 4_450,
     "store": 1_774,
     "system": 2_117,
     "gates": 1_890,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 393
-TESTS = 67_850
+TESTS = 67_871
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 427_341  # bytes of README.md and docs/
+PAGES = 427_398  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

@@ -168,7 +168,9 @@ class Checkout:
             self._clean.clear()
         if "info/sparse-checkout" in self._settings.files:
             before = tree_objects.tree_of(self.trees.repository, head)
-            self._files.show_sparse(c.path for c in tree_objects.changes(self.trees.repository, before, tree))
+            changed = (each.path for each in tree_objects.changes(self.trees.repository, before, tree))
+            there = (path for path in self._files.tracked if os.path.lexists(os.path.join(self._user.root, path)))
+            self._files.show_sparse({*changed, *there})
         self._submodules.show(self._files.submodules())
         self.provided = self._provided.bring(self.top, self._tracked())
         rules = self._git.hide((*self.provided, *self.prepared))

@@ -127,10 +127,10 @@ class TreeFiles:
         self._folder.write(_TREE, tree.encode("ascii"))
         return anew
 
-    def show_sparse(self, changed: Iterable[str]) -> None:
-        """Write those of the changed files that a sparse checkout omits: checks judge them."""
+    def show_sparse(self, needed: Iterable[str]) -> None:
+        """Write those of these files that the user's sparse checkout omits."""
         root = self._folder.root()
-        missing = [path for path in changed if path in self.tracked and not os.path.lexists(os.path.join(root, path))]
+        missing = [path for path in needed if path in self.tracked and not os.path.lexists(os.path.join(root, path))]
         if missing:
             names = b"".join(os.fsencode(path) + b"\0" for path in missing)
             command = ["checkout-index", *_WRITES, "--ignore-skip-worktree-bits", "-z", "--stdin"]

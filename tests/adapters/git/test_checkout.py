@@ -420,22 +420,25 @@ def test_the_user_s_sparse_checkout_applies(sandbox: GitSandbox, proof: Take) ->
     assert sandbox.tree(checkout.trees.scan())["out/b.txt"] != sandbox.tree()["out/b.txt"]
 
 
-def test_a_check_is_shown_the_work_that_a_sparse_checkout_omits_and_what_it_changes_there_is_restored(
+def test_work_that_the_user_s_sparse_checkout_omits_is_shown_before_and_after_its_delivery(
     sandbox: GitSandbox, proof: Take
 ) -> None:
     sandbox.write_all({"in/a.txt": "a\n", "out/b.txt": "b\n"})
     base = sandbox.commit()
     sandbox.write("out/new.txt", "new\n")
-    made = tree(sandbox, sandbox.commit())
+    candidate = tree(sandbox, done := sandbox.commit())
     sandbox.git("reset", "--quiet", "--hard", base)
     sandbox.git("sparse-checkout", "set", "in")
     checkout = proof()
-    checkout.show(made, base)
-    assert set(shown(checkout)) == {"in/a.txt", "out/new.txt"}
-    assert checkout.restore() == ()
+    checkout.show(candidate, base)
+    assert (set(shown(checkout)), checkout.restore()) == ({"in/a.txt", "out/new.txt"}, ())
     for harm in ("echo changed > out/new.txt", "rm out/new.txt"):
         run(harm, checkout)
         assert (checkout.restore(), shown(checkout)["out/new.txt"]) == (("out/new.txt",), b"new\n")
+    sandbox.write("out/new.txt", "new\n")
+    checkout.show(candidate, done)
+    assert set(shown(checkout)) == {"in/a.txt", "out/new.txt"}
+    assert checkout.trees.scan() == candidate
 
 
 def test_submodules_are_checked_out_at_their_recorded_commits(sandbox: GitSandbox, proof: Take) -> None:
