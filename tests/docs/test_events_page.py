@@ -22,16 +22,17 @@ VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
 
 def documented() -> dict[str, set[str]]:
-    """Kind to the names of its payload's fields: the code before the colon of each point of the kind's list."""
-    fields: dict[str, set[str]] = {}
-    for section in re.split(r"^### ", PAGE, flags=re.MULTILINE)[1:]:
-        heading, _, rest = section.partition("\n")
-        body = re.split(r"^## ", rest, flags=re.MULTILINE)[0]
-        points = re.findall(r"^- (.+?)(?=^- |\Z|^$)", body, flags=re.MULTILINE | re.DOTALL)
-        fields[heading.strip("`")] = {
-            name for point in points for lead in re.findall(r"((?:`\w+`(?:, )?)+):", point) for name in words(lead)
-        }
-    return fields
+    """Kind to the names of its payload's fields, with those that all kinds can have."""
+    shared = explained(PAGE.partition("## Fields of many kinds")[2])
+    sections = (section.partition("\n") for section in re.split(r"^### ", PAGE, flags=re.MULTILINE)[1:])
+    return {heading.strip("`"): explained(rest) | shared for heading, _, rest in sections}
+
+
+def explained(section: str) -> set[str]:
+    """The code before the colon of each point of a list."""
+    body = re.split(r"^##", section, flags=re.MULTILINE)[0]
+    points = re.findall(r"^- (.+?)(?=^- |\Z|^$)", body, flags=re.MULTILINE | re.DOTALL)
+    return {name for point in points for lead in re.findall(r"((?:`\w+`(?:, )?)+):", point) for name in words(lead)}
 
 
 def words(text: str) -> list[str]:
