@@ -30,13 +30,13 @@ def documented() -> dict[str, set[str]]:
 
 def explained(section: str) -> set[str]:
     """The code before the colon of each point of a list."""
-    body = re.split(r"^##", section, flags=re.MULTILINE)[0]
-    points = re.findall(r"^- (.+?)(?=^- |\Z|^$)", body, flags=re.MULTILINE | re.DOTALL)
-    return {name for point in points for lead in re.findall(r"((?:`\w+`(?:, )?)+):", point) for name in words(lead)}
-
-
-def words(text: str) -> list[str]:
-    return re.findall(r"`(\w+)`", text)
+    points = re.findall(r"^- (.+?)(?=^- |\Z|^$)", section.partition("\n##")[0], flags=re.MULTILINE | re.DOTALL)
+    return {
+        name
+        for point in points
+        for lead in re.findall(r"((?:`\w+`(?:, )?)+):", point)
+        for name in lead.strip("`").split("`, `")
+    }
 
 
 def written() -> Iterator[tuple[str, str, str]]:
@@ -67,7 +67,7 @@ def test_names_of_other_engines_map_to_kinds_of_idumb() -> None:
     """The table has the kinds and required payload fields of the program."""
     table = PAGE.split("## Names from other workflow engines")[1]
     rows = [line.split("|")[1:3] for line in table.splitlines() if line.startswith("| `")]
-    page_names = {words(names)[0]: re.findall(r"`([\w.]+)`", right) for names, right in rows}
+    page_names = {names.strip(" `"): re.findall(r"`([\w.]+)`", right) for names, right in rows}
     ours = {
         name: [word for one in kinds for word in (one.kind, *([one.name] if one.name else []), *one.values)]
         for name, kinds in ALIASES.items()
