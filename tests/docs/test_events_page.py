@@ -29,14 +29,8 @@ def documented() -> dict[str, set[str]]:
 
 
 def explained(section: str) -> set[str]:
-    """The code before the colon of each point of a list."""
-    points = re.findall(r"^- (.+?)(?=^- |\Z|^$)", section.partition("\n##")[0], flags=re.MULTILINE | re.DOTALL)
-    return {
-        name
-        for point in points
-        for lead in re.findall(r"((?:`\w+`(?:, )?)+):", point)
-        for name in lead.strip("`").split("`, `")
-    }
+    """The code before each colon."""
+    return set(re.findall(r"`(\w+)`(?=(?:, `\w+`)*:)", section.partition("\n##")[0]))
 
 
 def written() -> Iterator[tuple[str, str, str]]:
