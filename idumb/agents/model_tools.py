@@ -179,7 +179,7 @@ class ModelTools:
         if step.tool != "write_file" or not isinstance(path, str) or path in self._own:
             return None
         try:
-            data, size = self._files.head(path, MOST_READ + 1)
+            data, size = self._files.beginning(path, MOST_READ + 1)
         except FileProblem:
             return None  # the file does not exist, or the edit itself reports the problem
         why = _unshowable(data, size)
@@ -239,7 +239,7 @@ class ModelTools:
 
 def _shown(files: WorkspaceFiles, path: str, redact: Redact) -> str:
     """Return the visible part of a file: its beginning, without secrets."""
-    data, size = files.head(path, MOST_READ + _MARGIN)
+    data, size = files.beginning(path, MOST_READ + _MARGIN)
     text = redact(data.decode("utf-8", "replace"))
     if size <= MOST_READ:
         return text

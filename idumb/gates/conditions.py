@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import os
+import re
 import stat
 from collections.abc import Callable, Mapping
 
@@ -11,7 +11,7 @@ from idumb.domain.plans.plan import Condition
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.gates import python_source
-from idumb.system import named_files
+from idumb.system.rooted_files import RootedFiles
 
 _LONGEST = 32 * 1024 * 1024
 _FILE = "a file"
@@ -95,44 +95,24 @@ def read(root: str, path: str) -> bytes | None:
     """Return the bytes of a regular file below `root`, or None. No symbolic link is followed."""
     if _kind(root, path) != _FILE:
         return None
-    data = named_files.read(_place(root, path), _LONGEST + 1, links=False)
+    data, _ = RootedFiles(root).head(path, _LONGEST + 1)
     if len(data) > _LONGEST:
-        message = f"{path} has more than {_LONGEST} bytes"
-        raise ValueError(message)
+        raise ValueError(f"{path} has more than {_LONGEST} bytes")
     return data
 
 
 def _kind(root: str, path: str) -> str | None:
-    """Return what kind of file is at a path below `root`, or None."""
-    try:
-        mode = os.lstat(_place(root, path)).st_mode
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    return {stat.S_IFREG: _FILE, stat.S_IFDIR: "a folder", stat.S_IFLNK: "a symbolic link"}.get(
-        stat.S_IFMT(mode), "a special file"
-    )
-
-
-def _place(root: str, path: str) -> str:
-    """Return the whole path. FileNotFoundError if a folder above it is missing or a link."""
+    """Return what kind of file is at a path below `root`; None for nothing, also behind a link."""
     problem = paths.problem(path)
     if problem is not None:
-        message = f"{path!r} {problem}"
-        raise ValueError(message)
-    folder, _, name = path.rstrip("/").rpartition("/")
-    place = os.path.join(os.path.realpath(root), folder).rstrip("/")
-    if os.path.realpath(place) != place:
-        raise FileNotFoundError(path)
-    return f"{place}/{name}"
+        raise ValueError(f"{path!r} {problem}")
+    status = RootedFiles(root).status(path.rstrip("/"))
+    if status is None:
+        return None
+    kinds = {stat.S_IFREG: _FILE, stat.S_IFDIR: "a folder", stat.S_IFLNK: "a symbolic link"}
+    return kinds.get(stat.S_IFMT(status.st_mode), "a special file")
 
 
 def mentions(text: str, name: str) -> bool:
     """Return whether `name` occurs in the text as a whole word."""
-    begin = text.find(name)
-    while begin >= 0 and (_is_of_word(text[:begin][-1:]) or _is_of_word(text[begin + len(name) :][:1])):
-        begin = text.find(name, begin + 1)
-    return begin >= 0
-
-
-def _is_of_word(character: str) -> bool:
-    return character.isalnum() or character == "_"
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None

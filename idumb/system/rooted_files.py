@@ -5,7 +5,8 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-from collections.abc import Callable, Iterator, Sequence
+import stat
+from collections.abc import Callable, Iterator
 
 from idumb.system import atomic_write
 
@@ -27,18 +28,95 @@ class LinkInTheWay(OSError):
         self.part = part
 
 
-class FileReports:
+class RootedFiles:
+    """Files below `root`, an absolute path. Paths are relative to it, with `/`.
+
+    Each part of a path is opened relative to its parent without following a link, and the operation uses the same
+    descriptor, so the checked file is the one that is read or changed.
+    """
+
+    def __init__(self, root: str) -> None:
+        self._root = root
+
+    def status(self, path: str) -> os.stat_result | None:
+        """Return what is at a path itself; None if nothing is there, or if a link or a file is in the way."""
+        try:
+            with self._parent(path) as (folder, name):
+                return status_at(folder, name)
+        except (FileNotFoundError, LinkInTheWay):
+            return None
+
+    def head(self, path: str, most: int) -> tuple[bytes, os.stat_result]:
+        """Return at most `most` first bytes of a regular file, and its status. Other files have none; none blocks.
+
+        Raises OSError for a folder, LinkInTheWay for a link.
+        """
+        with self._parent(path) as (folder, name):
+            try:
+                descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC, dir_fd=folder)
+            except OSError as error:
+                if error.errno == errno.ELOOP:
+                    raise LinkInTheWay(path, name) from error
+                raise
+        # `open` refuses a folder of that name and leaves the descriptor to its caller.
+        try:
+            status = os.fstat(descriptor)
+            with open(descriptor, "rb", closefd=False) as stream:
+                return stream.read(most) if stat.S_ISREG(status.st_mode) else b"", status
+        finally:
+            os.close(descriptor)
+
+    def remove_empty_above(self, path: str) -> None:
+        """Remove the folders above a path that are empty, as git does: one that is left could block a file."""
+        with contextlib.suppress(OSError):
+            while path := path.rpartition("/")[0]:
+                with self._parent(path) as (folder, name):
+                    os.rmdir(name, dir_fd=folder)
+
+    @contextlib.contextmanager
+    def _parent(self, path: str, *, create: bool = False) -> Iterator[tuple[int, str]]:
+        """Yield a descriptor of the folder that contains `path`, and the last name."""
+        *parts, name = path.split("/")
+        if not {"", ".", ".."}.isdisjoint((*parts, name)) or "\0" in path:
+            raise OSError(errno.EINVAL, "not a path in the repository", path)
+        root = self._open_root()
+        try:
+            folder = atomic_write.open_folder(root, parts, set() if create else None)
+        except OSError as error:
+            if error.errno in {errno.ELOOP, errno.EMLINK, errno.ENOTDIR}:
+                raise LinkInTheWay(path, str(error.filename)) from error
+            raise
+        finally:
+            os.close(root)
+        try:
+            yield folder, name
+        finally:
+            os.close(folder)
+
+    def _open_root(self) -> int:
+        return os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def status_at(folder: int, name: str) -> os.stat_result | None:
+    """Return what has a name in an open folder; None if nothing has."""
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
+class FileReports(RootedFiles):
     """Files in `.idumb/brain/` and the phase folder, which can be rebuilt from the log.
 
-    Paths are relative to `root`, with `/`; text is UTF-8 with surrogate escapes. The files are renamed into
-    place without being forced to disk. `guard` is called before each change and raises if this process must no longer
-    write. `redactor` removes known secrets from a report.
+    Text is UTF-8 with surrogate escapes. The files are renamed into place without being forced to disk. `guard` is
+    called before each change and raises if this process must no longer write. `redactor` removes known secrets from a
+    report.
     """
 
     def __init__(
         self, root: str, guard: Callable[[], None] = lambda: None, redactor: Callable[[], Redactor] | None = None
     ) -> None:
-        self._root = root
+        super().__init__(root)
         self._guard = guard
         self._redactor = redactor
 
@@ -67,68 +145,44 @@ class FileReports:
 
     def exists(self, path: str) -> bool:
         """Return whether a regular file exists; the target of a link does not count."""
-        import stat
-
-        try:
-            with self._parent(path) as (folder, name):
-                return stat.S_ISREG(os.stat(name, dir_fd=folder, follow_symlinks=False).st_mode)
-        except OSError:
-            return False
+        with contextlib.suppress(OSError):
+            status = self.status(path)
+            return status is not None and stat.S_ISREG(status.st_mode)
+        return False
 
     def read(self, path: str) -> str | None:
         """Return the text; None if the file is missing or too large. Raises LinkInTheWay for a link."""
         try:
-            with self._parent(path) as (folder, name):
-                return _read(folder, name, path)
+            data, _ = self.head(path, _LARGEST + 1)
         except FileNotFoundError:
             return None
+        return data.decode("utf-8", "surrogateescape") if len(data) <= _LARGEST else None
 
     def files(self, folder: str) -> tuple[str, ...]:
         """Return every regular file below `folder`, sorted, without following links."""
-        import stat
-
-        top = os.path.join(self._root, *_parts(folder))
+        top = os.path.join(self._root, folder)
         paths: list[str] = []
         for here, _, names in os.walk(top) if not os.path.islink(top) else ():
-            below = os.path.relpath(here, self._root).replace(os.sep, "/")
-            for name in names:
-                with contextlib.suppress(OSError):
-                    if stat.S_ISREG(os.lstat(os.path.join(here, name)).st_mode):
-                        paths.append(f"{below}/{name}")
+            below = os.path.relpath(here, self._root)
+            paths += [path for name in names if self.exists(path := f"{below}/{name}")]
         return tuple(sorted(paths))
-
-    @contextlib.contextmanager
-    def _parent(self, path: str, *, create: bool = False) -> Iterator[tuple[int, str]]:
-        """Yield a descriptor of the folder that contains `path`, opened without following links, and the last name."""
-        *parts, name = _parts(path)
-        root = os.open(self._root, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            folder = open_folder(root, parts, path, create=create)
-        finally:
-            os.close(root)
-        try:
-            yield folder, name
-        finally:
-            os.close(folder)
 
 
 class HostFiles(FileReports):
-    """Files of agent hosts below one root, without following links. A failed write raises OSError."""
+    """Files of agent hosts below one root. A failed write raises OSError."""
 
     def read(self, path: str) -> str | None:
         """Return the text; None if there is no file, "" if it is unreadable and must not be replaced.
 
         Raises LinkInTheWay if a parent folder is a link.
         """
+        with contextlib.suppress(FileNotFoundError), self._parent(path):
+            pass
         try:
             text = super().read(path)
-        except LinkInTheWay:
-            if self._through_link(path.rpartition("/")[0]):
-                raise
-            text = None
         except OSError:
             text = None
-        return "" if text is None and self._is_there(path) else text
+        return "" if text is None and self.status(path) is not None else text
 
     def write(self, path: str, text: str) -> None:
         """Atomically, creating folders."""
@@ -141,36 +195,19 @@ class HostFiles(FileReports):
     def remove(self, path: str) -> None:
         """Remove a file, and the folders above it that are empty then."""
         super().remove(path)
-        while (path := path.rpartition("/")[0]) and not self._through_link(path):
-            try:
-                os.rmdir(os.path.join(self._root, path))
-            except OSError:  # something else is in it
-                return
+        self.remove_empty_above(path)
 
     def below(self, folder: str, depth: int) -> tuple[str, ...]:
         """Return names of files in a folder, or with `depth` 1 in its subfolders; links are not followed."""
-        names = []
-        for name in self._names(folder):
-            if depth:
-                names += [f"{name}/{below}" for below in self._names(f"{folder}/{name}")]
-            else:
-                names.append(name)
-        return tuple(names)
+        names = self._names(folder)
+        if not depth:
+            return names
+        return tuple(f"{name}/{below}" for name in names for below in self._names(f"{folder}/{name}"))
 
-    def _is_there(self, path: str) -> bool:
-        return os.path.lexists(os.path.join(self._root, path))
-
-    def _names(self, folder: str) -> list[str]:
-        if self._through_link(folder):
-            return []
-        with contextlib.suppress(FileNotFoundError, NotADirectoryError, PermissionError):
-            return sorted(os.listdir(os.path.join(self._root, folder)))[:_MOST]
-        return []
-
-    def _through_link(self, path: str) -> bool:
-        parts = path.split("/")
-        places = ("/".join(parts[: n + 1]) for n in range(len(parts)))
-        return any(os.path.islink(os.path.join(self._root, place)) for place in places)
+    def _names(self, folder: str) -> tuple[str, ...]:
+        with contextlib.suppress(OSError), self._parent(f"{folder}/*") as (opened, _):
+            return tuple(sorted(os.listdir(opened))[:_MOST])
+        return ()
 
 
 def user_root(variable: str | None, path: str) -> tuple[str, str]:
@@ -182,37 +219,3 @@ def user_root(variable: str | None, path: str) -> tuple[str, str]:
     folder = os.environ.get(variable, "") if variable else ""
     rest = path.partition("/")[2]
     return (folder, rest) if os.path.isabs(folder) else (home, path)
-
-
-def open_folder(root: int, parts: Sequence[str], path: str, *, create: bool = False) -> int:
-    """Return a descriptor of the folder `parts` below a descriptor. Raises LinkInTheWay with the whole `path`."""
-    try:
-        return atomic_write.open_folder(root, parts, set() if create else None)
-    except OSError as error:
-        if error.errno in {errno.ELOOP, errno.EMLINK, errno.ENOTDIR}:
-            raise LinkInTheWay(path, str(error.filename)) from error
-        raise
-
-
-def _parts(path: str) -> list[str]:
-    parts = path.split("/")
-    if "" in parts or "." in parts or ".." in parts or "\0" in path:
-        raise OSError(errno.EINVAL, "not a path in the repository", path)
-    return parts
-
-
-def _read(folder: int, name: str, path: str) -> str | None:
-    try:
-        # O_NONBLOCK: a pipe of that name must not block a reading command.
-        descriptor = os.open(name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
-    except OSError as error:
-        if error.errno == errno.ELOOP:
-            raise LinkInTheWay(path, name) from error
-        raise
-    # `open` refuses a folder of that name and leaves the descriptor to its caller.
-    try:
-        with open(descriptor, "rb", closefd=False) as stream:
-            data = stream.read(_LARGEST + 1)
-        return data.decode("utf-8", "surrogateescape") if len(data) <= _LARGEST else None
-    finally:
-        os.close(descriptor)
