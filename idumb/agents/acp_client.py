@@ -7,7 +7,7 @@ configured never to ask. It offers neither file access nor terminals.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Generator, Mapping
 from typing import Any
 
 from msgspec import Struct, field
@@ -23,16 +23,15 @@ MOST_CALLS = 10_000
 NO_METHOD = -32601
 _AUTH_REQUIRED = -32000
 
-_INITIALIZE, _NEW, _MODE, _PROMPT, _MODEL = 1, 2, 3, 4, 5
 _ONCE = "allow_once"
 _CLAUDE = "claude-agent-acp"
-_STEPS: Mapping[int, str] = {
-    _INITIALIZE: "initialize",
-    _NEW: "session/new",
-    _MODEL: "choosing the model",
-    _MODE: "session/set_mode",
-    _PROMPT: "session/prompt",
-}
+_MODEL, _OPTION = "session/set_model", "session/set_config_option"
+_METHODS = ("initialize", "session/new", "session/set_mode", "session/prompt", _MODEL, _OPTION)
+"""An answer has the id of its request, its place here."""
+
+
+class _UnusableError(Exception):
+    """The dialogue cannot go on; the message is for the user."""
 
 
 class ToolCall(Struct, frozen=True):
@@ -74,9 +73,10 @@ class Client(Struct):
     last_chunk: str = ""
     refuses_model: bool = False
     session: str | None = None
-    agent: str = ""
     used: Mapping[str, Any] = field(default_factory=dict)
     calls: dict[str, ToolCall] = field(default_factory=dict)
+    _requests: Generator[bytes, Any] | None = None
+    _asked: str = ""
     _reply: list[str] = field(default_factory=list)
     _reply_length: int = 0
     _rest: bytearray = field(default_factory=bytearray)
@@ -87,16 +87,51 @@ class Client(Struct):
         return "".join(self._reply)
 
     def begin(self) -> bytes:
-        capabilities = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
-        return _request(
-            _INITIALIZE,
+        self._requests = self._dialogue()
+        return next(self._requests)
+
+    def _dialogue(self) -> Generator[bytes, Any]:
+        """Yield each request, and receive its result."""
+        started = yield self._request(
             "initialize",
-            {
-                "protocolVersion": VERSION,
-                "clientCapabilities": capabilities,
-                "clientInfo": {"name": "idumb", "title": "idumb", "version": self.version},
-            },
+            protocolVersion=VERSION,
+            clientCapabilities={"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False},
+            clientInfo={"name": "idumb", "title": "idumb", "version": self.version},
         )
+        if started.get("protocolVersion") != VERSION:
+            version = started.get("protocolVersion")
+            raise _UnusableError(f"it uses protocol version {version!r}; idumb supports version {VERSION}")
+        session = yield self._request("session/new", cwd=self.cwd, mcpServers=[], **_chosen_by_claude(self.model))
+        self.session = str(session["sessionId"])
+        if self.model is not None:
+            yield from self._choose_model(session, str(answers.inside(started, "agentInfo", "name")))
+        if self.mode is not None:
+            yield self._request("session/set_mode", sessionId=self.session, modeId=self.mode)
+        blocks = [{"type": "text", "text": self.prompt}]
+        ended = yield self._request("session/prompt", sessionId=self.session, prompt=blocks)
+        self.stop = str(ended["stopReason"])
+        if self._reply:
+            self.tell(f"says: {self.reply}")
+        # Gemini CLI has no `usage`.
+        self._count(ended.get("usage") or answers.inside(ended, "_meta", "quota", "token_count"))
+
+    def _choose_model(self, session: Mapping[str, Any], agent: str) -> Generator[bytes, Any]:
+        """Choose the model in one of the two ways that an agent may offer; Claude Code got it with the session."""
+        if session.get("models"):
+            yield self._request(_MODEL, sessionId=self.session, modelId=self.model)
+            return
+        options = [o for o in session.get("configOptions") or () if "model" in (o.get("category"), o.get("id"))]
+        option = next((o for o in options if not (listed := _ids(o.get("options"))) or self.model in listed), None)
+        if option is not None:
+            yield self._request(_OPTION, sessionId=self.session, configId=option["id"], value=self.model)
+        elif not options or _CLAUDE not in agent:
+            self.refuses_model = True
+            why = "does not know" if options else "has no setting to choose"
+            raise _UnusableError(f"it {why} the model {self.model}")
+
+    def _request(self, method: str, **params: Any) -> bytes:
+        self._asked = method
+        return _message(_METHODS.index(method) + 1, method=method, params=params)
 
     def heard(self, data: bytes) -> bytes:
         """Return the reply to the agent's next bytes; skip lines that are not messages."""
@@ -121,77 +156,32 @@ class Client(Struct):
             if "method" in message:
                 return self._handle_request(message)
             return self._answered(message)
+        except StopIteration:
+            self.over = True
+        except _UnusableError as problem:
+            self._fail(str(problem))
         except (TypeError, KeyError, AttributeError, ValueError) as problem:
             self._fail(f"it sent an invalid protocol message ({type(problem).__name__})")
-            return b""
+        return b""
 
     def _fail(self, words: str) -> None:
         self.over, self.error = True, words
 
     def _answered(self, message: Mapping[str, Any]) -> bytes:
-        if message.get("id") not in _STEPS:
+        if self._requests is None or message.get("id") != _METHODS.index(self._asked) + 1:
             return b""
         if message.get("error") is not None:
-            self._failed(message["id"], message["error"])
+            self._failed(message["error"])
             return b""
-        result = message.get("result") or {}
-        if message["id"] == _INITIALIZE:
-            return self._initialized(result)
-        if message["id"] == _NEW:
-            self.session = str(result["sessionId"])
-            return self._set_model(result) if self.model is not None else self._set_mode()
-        if message["id"] == _MODEL:
-            return self._set_mode()
-        if message["id"] == _MODE:
-            return self._prompted()
-        self.over, self.stop = True, str(result["stopReason"])
-        if self._reply:
-            self.tell(f"says: {self.reply}")
-        # Gemini CLI has no `usage`.
-        self._count(result.get("usage") or answers.inside(result, "_meta", "quota", "token_count"))
-        return b""
+        return self._requests.send(message.get("result") or {})
 
-    def _failed(self, about: int, error: Any) -> None:
+    def _failed(self, error: Any) -> None:
         error_object = error if isinstance(error, dict) else {"message": str(error)}
         words = " ".join(str(part) for part in (error_object.get("message"), _detail(error_object.get("data"))) if part)
-        self.refuses_model = about == _MODEL
+        self.refuses_model = self._asked in (_MODEL, _OPTION)
         self.problem = _structured(error_object, words)
-        self._fail(f"{_STEPS[about]} failed: {words or 'without a word'}")
-
-    def _initialized(self, result: Mapping[str, Any]) -> bytes:
-        if result.get("protocolVersion") != VERSION:
-            self._fail(f"it uses protocol version {result.get('protocolVersion')!r}; idumb supports version {VERSION}")
-            return b""
-        info = result.get("agentInfo")
-        if isinstance(info, dict):
-            self.agent = " ".join(str(info[k]) for k in ("name", "version") if info.get(k))
-        return _request(_NEW, "session/new", {"cwd": self.cwd, "mcpServers": [], **_chosen_by_claude(self.model)})
-
-    def _set_model(self, session: Mapping[str, Any]) -> bytes:
-        """Choose the model in one of the two ways that the agent may offer; Claude Code gets it with the session."""
-        if session.get("models"):
-            return _request(_MODEL, "session/set_model", {"sessionId": self.session, "modelId": self.model})
-        options = [o for o in session.get("configOptions") or () if "model" in (o.get("category"), o.get("id"))]
-        for option in options:
-            offered = _ids(option.get("options"))
-            if not offered or self.model in offered:
-                choice = {"sessionId": self.session, "configId": option["id"], "value": self.model}
-                return _request(_MODEL, "session/set_config_option", choice)
-        if options and _CLAUDE in self.agent:
-            return self._set_mode()
-        self.refuses_model = True
-        why = "does not know" if options else "has no setting to choose"
-        self._fail(f"it {why} the model {self.model}")
-        return b""
-
-    def _set_mode(self) -> bytes:
-        if self.mode is None:
-            return self._prompted()
-        return _request(_MODE, "session/set_mode", {"sessionId": self.session, "modeId": self.mode})
-
-    def _prompted(self) -> bytes:
-        blocks = [{"type": "text", "text": self.prompt}]
-        return _request(_PROMPT, "session/prompt", {"sessionId": self.session, "prompt": blocks})
+        about = "choosing the model" if self.refuses_model else self._asked
+        self._fail(f"{about} failed: {words or 'without a word'}")
 
     def _handle_request(self, message: Mapping[str, Any]) -> bytes:
         method, params = message["method"], message.get("params") or {}
@@ -305,10 +295,6 @@ def _detail(data: Any) -> str:
     if isinstance(data, dict):
         return str(data.get("details") or data.get("message") or "")
     return data if isinstance(data, str) else ""
-
-
-def _request(id: int, method: str, params: Mapping[str, Any]) -> bytes:
-    return _message(id, method=method, params=params)
 
 
 def _message(id: Any, **fields: Any) -> bytes:

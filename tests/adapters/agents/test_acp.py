@@ -160,6 +160,7 @@ def test_an_unlisted_model_is_refused(tmp_path: Path) -> None:
 def test_claude_code_gets_any_model_id_with_the_session(tmp_path: Path) -> None:
     """R-ADAPT-2: newer versions list only aliases and refuse any other model id afterwards."""
     client = Client(str(tmp_path), "x", str, model="claude-sonnet-4-5")
+    client.begin()
     begun = {"protocolVersion": 1, "agentInfo": {"name": "@agentclientprotocol/claude-agent-acp", "version": "0.49.0"}}
     new = json.loads(client.heard(json.dumps({"id": 1, "result": begun}).encode() + b"\n"))
     assert new["params"]["_meta"] == {"claudeCode": {"options": {"model": "claude-sonnet-4-5"}}}
@@ -317,6 +318,7 @@ def test_cached_input_tokens_are_counted() -> None:
 def test_the_transcript_has_short_lines_of_what_the_agent_does() -> None:
     told: list[str] = []
     client = Client("/work", "prompt", lambda _: "", tell=told.append)
+    client.begin()
     client.heard(b'{"id": 1, "result": {"protocolVersion": 1}}\n')
     client.heard(b'{"id": 2, "result": {"sessionId": "s"}}\n')
     send_update(client, sessionUpdate="agent_message_chunk", content={"type": "text", "text": "I write a.txt."})
