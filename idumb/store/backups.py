@@ -3,9 +3,9 @@
 Nothing that happens in the repository reaches the state directory. The newest number there never runs ahead of the log,
 so a log that lacks that event is an older copy, or another log.
 
-An archived run is `archive/RUN.jsonl.gz`, one line for each event. The events leave the database only after that file
-was forced to disk and read back, and after `log.archived`, the last event of the run, recorded its head: a trigger of
-the database requires it. Kinds of `KEPT_OF_ARCHIVED` stay.
+An archived run is `archive/RUN.jsonl.gz`, one line with the row of each event. The events leave the database only
+after that file was forced to disk and read back, and after `log.archived`, the last event of the run, recorded its
+head: a trigger of the database requires it. Kinds of `KEPT_OF_ARCHIVED` stay.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import zlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
+import msgspec
 from msgspec import Struct
 from msgspec.structs import asdict, astuple
 
@@ -181,8 +182,8 @@ def archived_events(folder: str, record: Mapping[str, Any]) -> Iterator[Row]:
     try:
         with gzip.open(os.path.join(folder, _ARCHIVE, record["file"]), "rb") as stream:
             for text in stream:
-                yield event_chain.row_of(text)
-    except (OSError, EOFError, zlib.error, ValueError):
+                yield msgspec.json.decode(text, type=event_chain.STORED)
+    except (OSError, EOFError, zlib.error, msgspec.DecodeError):
         return
 
 
@@ -206,7 +207,7 @@ def archive(folder: str, events: Sequence[Row]) -> dict[str, Any] | None:
     packed = io.BytesIO()
     # No time and no name inside: the same events produce the same bytes.
     with gzip.GzipFile("", "wb", fileobj=packed, mtime=0) as stream:
-        stream.writelines(map(event_chain.line, events))
+        stream.writelines(msgspec.json.encode(row) + b"\n" for row in events)
     place = os.path.join(folder, _ARCHIVE)
     private_folders.make(place)
     atomic_write.write(os.path.join(place, record["file"]), packed.getvalue(), mode=0o600)

@@ -34,6 +34,7 @@ _NOTHING: list[Row] = []
 _WANTED_PRAGMAS = {"journal_mode": "truncate", "synchronous": 2, "trusted_schema": 0}
 
 _FIX = "idumb doctor --fix"
+_GONE = "is gone or empty, though there was one"
 _LATER = "retry when it has ended"
 _LOOK = "check the owner, mode and free space of that folder, then run the command again"
 _ANSWERS = {
@@ -209,10 +210,10 @@ class Database:
     def _require_new(self) -> None:
         """Require that nothing knows of an earlier log, so that a new one may be created."""
         if self._kept_refs():
-            raise _missing(self.path, "refs/idumb in the repository holds what it recorded, so")
+            raise unusable("store.missing", f"{_GONE}: refs/idumb in the repository holds what it recorded", self.path)
         newest = self._recorded()
         if newest is not None and newest.folder == _inode(self.folder):
-            raise _missing(self.path, "the state directory says that")
+            raise unusable("store.missing", f"{_GONE}: the state directory knows it", self.path)
 
     def _recorded(self) -> Newest | None:
         return self.backups.newest() if self._backed_up else None
@@ -221,12 +222,9 @@ class Database:
         _set_pragmas(connection)
         version = event_chain.version(connection)
         if version not in (0, event_chain.CURRENT):
-            raise StoreError(
-                "store.schema",
-                f"the event log has schema {version}, and this idumb knows only {event_chain.CURRENT}: {self.path}",
-                hint="install the version of idumb that wrote it",
-                details={"path": self.path, "schema": version, "known": event_chain.CURRENT},
-            )
+            words = f"has schema {version}, and this idumb knows only {event_chain.CURRENT}"
+            hint, known = "install the version of idumb that wrote it", event_chain.CURRENT
+            raise unusable("store.schema", words, self.path, hint, schema=version, known=known)
         if not version:
             self._create_tables(connection)
         elif os.path.getsize(self.path) <= LIMIT and (why := backups.unsound(connection)) is not None:
@@ -239,13 +237,18 @@ class Database:
         if newest is None or not newest.seq:
             return
         if head(connection)[0] < newest.seq:
-            raise _older(self.path, newest.seq)
+            words = f"lacks event {newest.seq}, which the state directory knows; this is an older copy of it"
+            raise unusable("store.older", words, self.path, seq=newest.seq)
         row = connection.execute(event_chain.ROW, (newest.seq,)).fetchone()
         if row is None and not _is_archived(connection, newest.seq):
             raise corrupt(self.path, f"event {newest.seq} is missing")
         if row is not None and row[event_chain.HASH] != newest.hash:
             fault = event_chain.own_fault(row)
-            raise corrupt(self.path, fault) if fault else _diverged(self.path, newest.seq)
+            if fault:
+                raise corrupt(self.path, fault)
+            words = f"has another event {newest.seq} than the state directory knows, so it is another log"
+            hint = "idumb doctor shows the newest backup; put the log that you trust in place"
+            raise unusable("store.diverged", words, self.path, hint, seq=newest.seq)
 
     def _create_tables(self, connection: sqlite3.Connection) -> None:
         connection.execute("BEGIN IMMEDIATE")
@@ -365,31 +368,9 @@ def _code(error: Exception) -> int:
 
 
 def corrupt(path: str, why: str) -> StoreError:
-    return StoreError("store.corrupt", f"the event log is damaged: {path}: {why}", hint=_FIX, details={"path": path})
+    return unusable("store.corrupt", f"is damaged: {why}", path)
 
 
-def _missing(path: str, witness: str) -> StoreError:
-    return StoreError(
-        "store.missing",
-        f"the event log is gone or empty, though {witness} there was one: {path}",
-        hint=_FIX,
-        details={"path": path},
-    )
-
-
-def _older(path: str, seq: int) -> StoreError:
-    return StoreError(
-        "store.older",
-        f"the event log lacks event {seq}, which the state directory knows; this is an older copy of it: {path}",
-        hint=_FIX,
-        details={"path": path, "seq": seq},
-    )
-
-
-def _diverged(path: str, seq: int) -> StoreError:
-    return StoreError(
-        "store.diverged",
-        f"the event log has another event {seq} than the state directory knows, so it is another log: {path}",
-        hint="idumb doctor shows the newest backup; put the log that you trust in place",
-        details={"path": path, "seq": seq},
-    )
+def unusable(code: str, words: str, path: str, hint: str = _FIX, **details: Any) -> StoreError:
+    """Return why the event log at a path is not used; `words` follow its name."""
+    return StoreError(code, f"the event log {words}: {path}", hint=hint, details={"path": path, **details})

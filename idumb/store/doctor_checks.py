@@ -36,7 +36,7 @@ def checks(log: SqliteEventLog, worktree: str, clock: Clock, *, accept_loss: boo
     return (
         Check("store.opens", "the event log opens and is the newest one", look.opens, look.restore, alone=True),
         Check("store.chain", "no event was altered", look.chain, look.restore, alone=True),
-        Check("store.owner", "no stale lock", look.owner, look.forget_owner),
+        Check("store.owner", "no owner that cannot be stopped", look.owner),
     )
 
 
@@ -98,34 +98,12 @@ class _LogChecks(Struct, frozen=True):
             standing = owner_card.standing(card, path)
             who = f"process {card.get('pid', '?')} on {card.get('host', '?')}: {card.get('command', '?')}"
             if standing == owner_card.DEAD:
-                yield health.warn(
-                    f"{who} ended without releasing it",
-                    path,
-                    means="the next command takes over",
-                    fixes=True,
-                    subject=path,
-                )
+                yield health.passed(f"{who} has ended, and the next command takes over")
             elif standing != owner_card.RUNNING:
                 how = "is stopped" if standing == owner_card.STOPPED else "cannot be seen from here"
                 yield health.warn(f"{who} {how}", path, means="it owns its working tree", fix="idumb stop")
             else:
                 yield health.passed(f"{who} is running")
-
-    def forget_owner(self, symptom: Symptom) -> str:
-        """Remove the card of a dead owner, in this or another working tree; return what was done."""
-        own = os.path.join(self.database.folder, "worktrees", self.worktree)
-        if os.path.dirname(symptom.subject) == own:
-            return f"{symptom.subject} named a dead owner; this command took over the working tree"
-        lock = owner_card.take(owner_card.lock_of(symptom.subject))
-        try:
-            if lock is None:
-                return f"{symptom.subject} belongs to another owner now"
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(symptom.subject)
-        finally:
-            if lock is not None:
-                lock.release()
-        return f"{symptom.subject} named a dead owner and was removed"
 
 
 class Recovery(Struct, frozen=True):

@@ -1,4 +1,4 @@
-"""Events as rows: the tables of the database, how each row fits its place in its chain, and rows as lines of text.
+"""Events as rows: the tables of the database, and how each row fits its place in its chain.
 
 `events` is the truth, `runs` the chain of runs, `owners` holds the fencing token of each working tree. Every run is a
 chain of its own: its first event is chained to its row in `runs`, and each row there to the one before it. Events of no
@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from idumb.domain import canonical_json
@@ -22,16 +22,17 @@ ROW = f"SELECT {COLUMNS} FROM events WHERE seq = ?"  # noqa: S608
 RUN_COLUMNS = "position, id, phase, worktree, number, started_seq, previous, hash"
 
 Row = tuple[Any, ...]
+STORED = tuple[int, str, str | None, str | None, int | None, str, str, int, int, str, str, str]
+"""The types of a row with these columns."""
 
 Heads = dict[str | None, str]
 """The hash that the next event of each run is chained to; None are the events of no run."""
 
-_NAMES = COLUMNS.split(", ")
-
-CURRENT = 3
+CURRENT = 4
 """Raise it with every change of the tables: a database of another version is refused."""
 
-_STATEMENTS = (
+_NONE = f"'{GENESIS}'"
+_TABLES = (
     """
     CREATE TABLE events (
         seq INTEGER PRIMARY KEY,
@@ -55,39 +56,6 @@ _STATEMENTS = (
     "CREATE INDEX events_by_operation ON events (operation)",
     "CREATE INDEX events_by_time ON events (at)",
     """
-    CREATE TRIGGER events_grow_at_the_end BEFORE INSERT ON events
-    WHEN NEW.seq IS NOT (SELECT COALESCE(MAX(seq), 0) + 1 FROM events)
-        OR NEW.previous IS NOT COALESCE(
-            (SELECT hash FROM events WHERE run IS NEW.run ORDER BY seq DESC LIMIT 1),
-            (SELECT hash FROM runs WHERE id = NEW.run),
-            '0000000000000000000000000000000000000000000000000000000000000000'
-        )
-    BEGIN
-        SELECT RAISE(ABORT, 'events are appended, each chained to the last one of its run');
-    END
-    """,
-    """
-    CREATE TRIGGER archived_runs_have_ended BEFORE INSERT ON events
-    WHEN EXISTS (SELECT 1 FROM events WHERE kind = 'log.archived' AND run = NEW.run)
-    BEGIN
-        SELECT RAISE(ABORT, 'the run is archived');
-    END
-    """,
-    """
-    CREATE TRIGGER events_never_change BEFORE UPDATE ON events
-    BEGIN
-        SELECT RAISE(ABORT, 'events are never changed');
-    END
-    """,
-    """
-    CREATE TRIGGER events_never_go BEFORE DELETE ON events
-    WHEN OLD.kind IN ('run.started', 'history.recorded', 'log.archived')
-        OR NOT EXISTS (SELECT 1 FROM events WHERE kind = 'log.archived' AND run = OLD.run AND seq > OLD.seq)
-    BEGIN
-        SELECT RAISE(ABORT, 'events are never deleted before their run is archived');
-    END
-    """,
-    """
     CREATE TABLE runs (
         position INTEGER PRIMARY KEY,
         id TEXT NOT NULL UNIQUE,
@@ -101,29 +69,6 @@ _STATEMENTS = (
     """,
     "CREATE INDEX runs_by_phase ON runs (phase, worktree, started_seq)",
     """
-    CREATE TRIGGER runs_grow_at_the_end BEFORE INSERT ON runs
-    WHEN NEW.position IS NOT (SELECT COALESCE(MAX(position), 0) + 1 FROM runs)
-        OR NEW.previous IS NOT COALESCE(
-            (SELECT hash FROM runs ORDER BY position DESC LIMIT 1),
-            '0000000000000000000000000000000000000000000000000000000000000000'
-        )
-    BEGIN
-        SELECT RAISE(ABORT, 'runs are appended, each chained to the last one');
-    END
-    """,
-    """
-    CREATE TRIGGER runs_never_change BEFORE UPDATE ON runs
-    BEGIN
-        SELECT RAISE(ABORT, 'runs are never changed');
-    END
-    """,
-    """
-    CREATE TRIGGER runs_never_go BEFORE DELETE ON runs
-    BEGIN
-        SELECT RAISE(ABORT, 'runs are never deleted');
-    END
-    """,
-    """
     CREATE TABLE owners (
         worktree TEXT PRIMARY KEY,
         fence INTEGER NOT NULL,
@@ -131,14 +76,42 @@ _STATEMENTS = (
         since TEXT NOT NULL
     ) WITHOUT ROWID
     """,
-    """
-    CREATE TRIGGER fences_only_grow BEFORE UPDATE ON owners
-    WHEN NEW.fence <= OLD.fence
-    BEGIN
-        SELECT RAISE(ABORT, 'a fencing token never comes back');
-    END
-    """,
 )
+_REFUSED: Mapping[str, tuple[str, str, str]] = {
+    "events_grow_at_the_end": (
+        "INSERT ON events",
+        f"""NEW.seq IS NOT (SELECT COALESCE(MAX(seq), 0) + 1 FROM events)
+        OR NEW.previous IS NOT COALESCE(
+            (SELECT hash FROM events WHERE run IS NEW.run ORDER BY seq DESC LIMIT 1),
+            (SELECT hash FROM runs WHERE id = NEW.run),
+            {_NONE}
+        )""",  # noqa: S608
+        "events are appended, each chained to the last one of its run",
+    ),
+    "archived_runs_have_ended": (
+        "INSERT ON events",
+        "EXISTS (SELECT 1 FROM events WHERE kind = 'log.archived' AND run = NEW.run)",
+        "the run is archived",
+    ),
+    "events_never_change": ("UPDATE ON events", "1", "events are never changed"),
+    "events_never_go": (
+        "DELETE ON events",
+        """OLD.kind IN ('run.started', 'history.recorded', 'log.archived')
+        OR NOT EXISTS (SELECT 1 FROM events WHERE kind = 'log.archived' AND run = OLD.run AND seq > OLD.seq)""",
+        "events are never deleted before their run is archived",
+    ),
+    "runs_grow_at_the_end": (
+        "INSERT ON runs",
+        f"""NEW.position IS NOT (SELECT COALESCE(MAX(position), 0) + 1 FROM runs)
+        OR NEW.previous IS NOT
+            COALESCE((SELECT hash FROM runs ORDER BY position DESC LIMIT 1), {_NONE})""",  # noqa: S608
+        "runs are appended, each chained to the last one",
+    ),
+    "runs_never_change": ("UPDATE ON runs", "1", "runs are never changed"),
+    "runs_never_go": ("DELETE ON runs", "1", "runs are never deleted"),
+    "fences_only_grow": ("UPDATE ON owners", "NEW.fence <= OLD.fence", "a fencing token never comes back"),
+}
+"""The triggers: which change each refuses, under which condition, and in which words."""
 
 
 def version(connection: sqlite3.Connection) -> int:
@@ -149,8 +122,11 @@ def version(connection: sqlite3.Connection) -> int:
 def create(connection: sqlite3.Connection) -> None:
     """Create the tables in an empty database; do nothing if another process did."""
     if version(connection) == 0:
-        for statement in _STATEMENTS:
+        for statement in _TABLES:
             connection.execute(statement)
+        for name, (change, condition, words) in _REFUSED.items():
+            body = f"WHEN {condition} BEGIN SELECT RAISE(ABORT, '{words}'); END"
+            connection.execute(f"CREATE TRIGGER {name} BEFORE {change} {body}")
         connection.execute(f"PRAGMA user_version = {CURRENT:d}")
 
 
@@ -215,22 +191,6 @@ def run_heads(rows: Iterable[Row]) -> Heads | None:
             return None
         previous = heads[row[1]] = row[-1]
     return heads
-
-
-def line(row: Row) -> bytes:
-    """Return an event as canonical JSON with a line end."""
-    fields = dict(zip(_NAMES, row, strict=True))
-    return canonical_json.encode({**fields, "payload": json.loads(row[PAYLOAD])}) + b"\n"
-
-
-def row_of(text: bytes) -> Row:
-    """Return the row of a line. ValueError if it is damaged."""
-    try:
-        fields = canonical_json.decode(text)
-        fields["payload"] = canonical_json.encode(fields["payload"]).decode("ascii")
-        return tuple(fields[name] for name in _NAMES)
-    except (KeyError, TypeError) as error:
-        raise ValueError(str(error)) from error
 
 
 def events(rows: Sequence[Row]) -> Iterator[Event]:
