@@ -14,7 +14,6 @@ from idumb.app.core.services import Result, Services
 from idumb.app.reading import stages
 from idumb.domain import agent, outcome
 from idumb.domain.runs import spending
-from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
 from idumb.domain.runs.spending import Spent
 
@@ -153,8 +152,7 @@ def usage(services: Services, name: str) -> Result:
     state = run_lookup.named_run(services, phase)
     if task:
         run_lookup.require_task(state.tasks, task, state.phase, f"Run {state.number} of phase {state.phase}")
-    calls = (*_attempt_calls(services, state), *_role_calls(services, state))
-    rows = [row for row in calls if task in (None, row["task"])]
+    rows = [row for row in _calls(services, state) if task in (None, row["task"])]
     spent = [(row, _spent(row)) for row in rows]
     sums = [
         {"by": by, "name": name, **_sum_row(spending.total(s for row, s in spent if row[by] == name))}
@@ -172,58 +170,23 @@ def usage(services: Services, name: str) -> Result:
     return Result(data)
 
 
-def _attempt_calls(services: Services, state: RunState) -> Iterator[dict[str, Any]]:
-    """Yield the calls of builders and validators, in the order in which their attempts ended."""
-    started: dict[tuple[str | None, int | None], Event] = {}
-    told = set[tuple[str | None, int | None, str]]()  # an attempt that waited ends twice
-    for event in services.log.events(run=state.id):
-        key = (event.task, event.attempt)
-        if event.kind == "attempt.started":
-            started[key] = event
-        elif event.kind == "attempt.interrupted" and key in started:
-            yield _attempt_row(event, started[key], agent.BUILDER, {"outcome": "interrupted", "seconds": None})
-        elif event.kind == "attempt.finished" and key in started:
-            for role in (agent.BUILDER, agent.VALIDATOR):
-                if event.payload.get(role) is not None and (*key, role) not in told:
-                    told.add((*key, role))
-                    yield _attempt_row(event, started[key], role, event.payload[role])
+_FACTS = ("role", "binding", "adapter", "model", "outcome", "failure", "tokens_in", "tokens_out", "cost_usd")
 
 
-def _attempt_row(event: Event, started: Event, role: str, result: Mapping[str, Any]) -> dict[str, Any]:
-    if role == agent.VALIDATOR:
-        return _call_row(event.task, event.attempt, role, result, result)
-    envelope = started.payload.get("envelope", {})
-    agent_fields = {
-        "binding": started.payload["builder"],
-        "adapter": envelope.get("adapter"),
-        "model": result.get("model") or envelope.get("model"),
-    }
-    return _call_row(event.task, event.attempt, role, agent_fields, result)
+def _calls(services: Services, state: RunState) -> Iterator[dict[str, Any]]:
+    """Yield a row for each call that ended: first those of builders and validators, in the order of their ends.
 
-
-def _role_calls(services: Services, state: RunState) -> Iterator[dict[str, Any]]:
-    """Yield the calls of other roles about the phase or its tasks, in any run or none."""
-    about = {f"phase-{state.phase}", *state.tasks}
-    for event in services.log.events(kind="role.asked"):
-        if event.payload["about"] in about:
-            task = event.payload["about"] if event.payload["about"] in state.tasks else None
-            yield _call_row(task, event.attempt, event.payload["role"], event.payload, event.payload)
-
-
-def _call_row(
-    task: str | None, attempt: int | None, role: str, agent_fields: Mapping[str, Any], result: Mapping[str, Any]
-) -> dict[str, Any]:
-    usage = result.get("usage") or {}
-    return {
-        "task": task,
-        "attempt": attempt,
-        "role": role,
-        **{name: agent_fields.get(name) for name in ("binding", "adapter", "model")},
-        "outcome": result.get("outcome"),
-        "failure": result.get("failure"),
-        "seconds": result.get("seconds"),
-        **{name: usage.get(name) for name in ("tokens_in", "tokens_out", "cost_usd")},
-    }
+    Other roles were asked about the phase or its tasks, in any run or none.
+    """
+    attempts = (event for event in services.log.events(run=state.id) if event.kind != "role.asked")
+    calls = [(call.task, call) for call in stages.of_run(attempts) if call.end and call.facts.get("role")]
+    about = {f"phase-{state.phase}": "", **{task: task for task in state.tasks}}
+    asked = (event for event in services.log.events(kind="role.asked") if event.payload["about"] in about)
+    calls += [(about[event.payload["about"]], stages.of_role(event)) for event in asked]
+    for name, call in calls:
+        if call.facts["outcome"] is not None:  # a person who builds is no call
+            row = {"task": name or None, "attempt": call.attempt or None, "seconds": call.seconds}
+            yield row | {fact: call.facts[fact] for fact in _FACTS}
 
 
 def _spent(row: Mapping[str, Any]) -> Spent:

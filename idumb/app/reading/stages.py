@@ -20,7 +20,7 @@ ROLES = {agent.BUILDER: BUILT, agent.VALIDATOR: "validated"}
 class Stage(Struct, frozen=True):
     """`start` and `end` are UTC times; `end` is "" while it lasts. A call of the whole phase has no task.
 
-    `facts`: `outcome` and `reason`; of an agent's call also its `role`, `binding`, `adapter`, `model` and usage; of a
+    `seconds` is the time of an agent as it was recorded; None if it was not. `facts`: `outcome` and `reason`; of an agent's call also its `role`, `binding`, `adapter`, `model` and usage; of a
     wait `decision`, `choice` and `by`; of a delivery `commit`.
     """
 
@@ -30,6 +30,7 @@ class Stage(Struct, frozen=True):
     start: str
     end: str
     facts: Mapping[str, Any] = field(default_factory=dict)
+    seconds: float | None = None
 
 
 def of_run(events: Iterable[Event]) -> Iterator[Stage]:
@@ -62,6 +63,7 @@ class _Stages:
         self._left: dict[str, set[str]] = {}
         self._intended: dict[str, str] = {}
         self._on_at: dict[str, str] = {}
+        self._validated: set[tuple[str, int | None]] = set()
         self._resumed = ""
 
     def take(self, event: Event) -> Iterator[Stage]:
@@ -80,7 +82,7 @@ class _Stages:
             facts = {"outcome": p["status"], "commit": p["commit"]}
             yield Stage(task, event.attempt or 0, DELIVERED, self._intended.pop(task), event.at, facts)
         elif event.kind == "role.asked":
-            yield _call(event, p["role"], p, p, _shifted(event.at, -(p["seconds"] or 0.0)), event.at)
+            yield of_role(event)
         elif event.kind == "run.resumed":
             self._resumed = event.at
 
@@ -106,7 +108,8 @@ class _Stages:
             # The record has the agent's own time; a person who builds has no other than that of the attempt.
             judged_from = event.at if built is None else min(event.at, _shifted(begun.at, built["seconds"]))
             yield _call(begun, agent.BUILDER, _builder(begun), built or {}, begun.at, judged_from)
-        if judged is not None:
+        if judged is not None and (task, event.attempt) not in self._validated:  # one that waited ends twice
+            self._validated.add((task, event.attempt))
             start = max(judged_from, _shifted(event.at, -judged["seconds"]))
             yield _call(event, agent.VALIDATOR, judged, judged, start, event.at)
         facts = {"outcome": p["outcome"], "reason": p["reason"]}
@@ -118,6 +121,12 @@ class _Stages:
             yield _call(event, agent.BUILDER, _builder(event), {}, event.at, "")
         for event in self._waits.values():
             yield Stage(event.task or "", event.attempt or 0, WAITED, event.at, "")
+
+
+def of_role(asked: Event) -> Stage:
+    """Return the call of a role that builds and judges no task."""
+    p = asked.payload
+    return _call(asked, p["role"], p, p, _shifted(asked.at, -(p["seconds"] or 0.0)), asked.at)
 
 
 def _builder(started: Event) -> Mapping[str, Any]:
@@ -134,4 +143,5 @@ def _call(event: Event, role: str, who: Mapping[str, Any], result: Mapping[str, 
         **{name: result.get(name) for name in ("outcome", "reason", "failure")},
         **{name: used.get(name) for name in ("tokens_in", "tokens_out", "cost_usd")},
     }
-    return Stage(event.task or "", event.attempt or 0, ROLES.get(role, role), start, end, facts)
+    name = ROLES.get(role, role)
+    return Stage(event.task or "", event.attempt or 0, name, start, end, facts, result.get("seconds"))
