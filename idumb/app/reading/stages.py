@@ -20,8 +20,9 @@ ROLES = {agent.BUILDER: BUILT, agent.VALIDATOR: "validated"}
 class Stage(Struct, frozen=True):
     """`start` and `end` are UTC times; `end` is "" while it lasts. A call of the whole phase has no task.
 
-    `seconds` is the time of an agent as it was recorded; None if it was not. `facts`: `outcome` and `reason`; of an agent's call also its `role`, `binding`, `adapter`, `model` and usage; of a
-    wait `decision`, `choice` and `by`; of a delivery `commit`.
+    `seconds` is the time of an agent as it was recorded; None if it was not. `facts`: `outcome` and `reason`; of an
+    agent's call also its `role`, `binding`, `adapter`, `model` and usage; of a wait `decision`, `choice` and `by`; of a
+    delivery `commit`.
     """
 
     task: str

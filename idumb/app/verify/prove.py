@@ -1,4 +1,4 @@
-"""`idumb prove`: prove a recorded run, or the plan at HEAD from what is committed, as in a clone without a log.
+"""`idumb prove`: rerun evidence in a fresh clone: that of a recorded run, or the checks of the plan at HEAD.
 
 Reads only: it takes no lock, writes no event, and changes nothing in the repository.
 """
@@ -6,23 +6,57 @@ Reads only: it takes no lock, writes no event, and changes nothing in the reposi
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct, field
+
+from idumb.app.consent import phase_grants
 from idumb.app.consent.phase_grants import PhaseGrants
 from idumb.app.contract import loading
 from idumb.app.core import actions, run_lookup
-from idumb.app.core.services import Result, Services
-from idumb.app.verify import outside_work, prove_run
-from idumb.app.verify.prove_run import Row
+from idumb.app.core.run_lookup import Place
+from idumb.app.core.services import Checks, Result, Services
+from idumb.app.verify import outside_work
 from idumb.domain import contract as contracts
-from idumb.domain import outcome, rerun, wording
+from idumb.domain import errors, outcome, rerun, wording
 from idumb.domain.action import Action, Choice
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
-from idumb.domain.plans.plan import UNPROVEN
+from idumb.domain.plans.plan import HUMAN, OPINION, UNPROVEN, Task
+from idumb.domain.proof import evidence
+from idumb.domain.proof.evidence import Evidence
+from idumb.domain.rerun import Check
+from idumb.domain.runs.run import RunState, TaskState
 
-_SETTINGS = (".idumb/config.yaml", ".idumb/policy/tools.yaml")
+if TYPE_CHECKING:
+    from idumb.git.checkouts.checkout import Checkout
+
+PROVEN, MISMATCH, NO_COMMIT, NOTHING_TO_RUN = "proven", "mismatch", "no_commit", "nothing_to_run"
+
+Row = dict[str, Any]
+
+_WORD = "a person's or a model's word, which cannot be rerun"
+_COUNTED = "idumb counted this from the change itself"
+_NO_PROOF = "the plan names no check for it"
 _NO_COMMIT = "no commit in the history of HEAD has its work"
 _NO_LOG = "only the working tree that ran it has the log to compare with"
+
+_SAID = ("validator", evidence.SECRET)
+_OWN = ".idumb/"
+_SETTINGS = (".idumb/config.yaml", ".idumb/policy/tools.yaml")
+
+
+class Proof(Struct):
+    """One clone with the checks that ran in it. A command that several tasks share runs once."""
+
+    services: Services
+    contract: Contract
+    tree: str
+    checks: Checks
+    notes: list[str]
+    ran: dict[tuple[str, bool], Evidence] = field(default_factory=dict)
 
 
 def prove(
@@ -39,7 +73,120 @@ def prove(
     phase = phase or _newest_phase(services)
     if commit or run_lookup.recorded_phase(services, phase) is None:
         return _prove_head(services, phase, task, approved)
-    return prove_run.prove_run(services, phase, task)
+    return _prove_run(services, phase, task)
+
+
+# A recorded run
+
+
+def _prove_run(services: Services, phase: str, task: str | None) -> Result:
+    """Rerun the evidence of the completed tasks of a phase's newest run, and say for each whether the commit proves it.
+
+    A `task` is proven at its own commit, and a phase at its newest one.
+    """
+    state = run_lookup.named_run(services, phase)
+    contract = loading.locked_contract(services, state)
+    chosen = _chosen(state, contract, task)
+    phase_grants.require_ran(services, contract, state)
+    why = "neither a commit nor a checkpoint has its work"
+    rows = {one.id: _row(one.id, one.status, None, NO_COMMIT, why) for one in chosen}
+    criteria, notes = list[Row](), list[str]()
+    place = run_lookup.place_of_run(services, state) if task is None else run_lookup.place_of_task(state, chosen[0])
+    there = [one for one in chosen if run_lookup.place_of_task(state, one) is not None]
+    if place is not None:
+        of_tasks, criteria, notes = _prove(services, state, contract, place, there, whole=task is None)
+        rows |= {row["id"]: row for row in of_tasks}
+    return _result(state, place, [*rows.values()], criteria, notes)
+
+
+def _chosen(state: RunState, contract: Contract, task: str | None) -> list[TaskState]:
+    """Return the completed tasks to prove. Refusal `prove.nothing-done` if there is none."""
+    named = _named_tasks(contract, task)
+    done = [one for one in state.tasks.values() if one.status in outcome.DONE and one.id in named]
+    if not done:
+        what = f"Run {state.number} of phase {state.phase} has no completed task"
+        raise Refusal(
+            "prove.nothing-done",
+            f"{f'{named[0]} is not completed' if task else what}, so there is no evidence to rerun.",
+            hint=Action.of("show", named[0]) if task else Action("next"),
+            details={"phase": state.phase},
+        )
+    return done
+
+
+def _prove(
+    services: Services, state: RunState, contract: Contract, place: Place, tasks: Sequence[TaskState], *, whole: bool
+) -> tuple[list[Row], list[Row], list[str]]:
+    """Return the rows of the tasks, with `whole` those of the phase, and notes."""
+    if place.commit is not None and not services.history.is_named(place.commit):
+        why = f"commit {place.commit[:10]} is on no branch and no tag, so a clone does not have it"
+        return [_row(task.id, task.status, place, NO_COMMIT, why) for task in tasks], [], []
+    with _cloned(services, contract, place, run_lookup.left_paths(state)) as proof:
+        if proof is None:
+            why = f"checkpoint {(place.snapshot or '')[:10]} no longer exists"
+            return [_row(task.id, task.status, place, NO_COMMIT, why) for task in tasks], [], []
+        rows = [_of_run(proof, state, task, place, whole=whole) for task in tasks]
+        criteria = list(_of_phase(proof, state)) if whole else []
+        failing = any(c["result"] == rerun.NOW_FAILS for c in (*criteria, *(c for row in rows for c in row["checks"])))
+        ignored = [path for path in services.trees.ignored() if not path.startswith(_OWN)] if failing else []
+        if ignored:
+            words = wording.listed(ignored)
+            proof.notes.append(f"The clone has none of the files that git ignores in your working tree: {words}")
+        return rows, criteria, proof.notes
+
+
+def _of_run(proof: Proof, state: RunState, task: TaskState, place: Place, *, whole: bool) -> Row:
+    declared = proof.contract.tasks[task.id]
+    if whole:
+        done = [id for id, one in state.tasks.items() if one.status in outcome.DONE]
+        declared = contracts.without_replaced(proof.contract, declared, done)
+    # The evidence of the attempt that completed it, perhaps in an earlier run.
+    made_in = run_lookup.attempting_run(proof.services, state, task.id).id
+    number = task.checkpoint.attempt if task.checkpoint is not None else task.attempt.number
+    events = proof.services.log.events(run=made_in, task=task.id, kind="evidence.recorded")
+    recorded = rerun.last_of_each([event.payload for event in events if event.attempt == number])
+    rows = _rerun(proof, rerun.checks_of_task(declared, proof.contract.plan_of(task.id)), recorded)
+    rows += _unrepeated(declared, recorded)
+    return _row(task.id, task.status, place, _result_of_task(rows), checks=rows)
+
+
+def _unrepeated(declared: Task, recorded: Mapping[str, Mapping[str, Any]]) -> Iterator[Row]:
+    """Yield the evidence that no check of the plan repeats."""
+    kinds = contracts.proofs(declared)
+    for subject, row in recorded.items():
+        has_command = bool(row.get("command"))
+        words = _COUNTED if row["result"] in {evidence.PASSED, *evidence.BROKEN} else _NO_PROOF
+        if kinds.get(subject) in (HUMAN, OPINION) or subject.startswith(_SAID) or row["result"] == evidence.OPINION:
+            words = _WORD
+        if has_command:
+            words = "the plan no longer has this check"
+        yield _not_rerun(subject, row["text"], words, row["result"], row.get("command"))
+
+
+def _of_phase(proof: Proof, state: RunState) -> Iterator[Row]:
+    """Yield the success criteria and invariants of the phase, compared with its newest verification."""
+    recorded = {str(row["subject"]): row for row in (state.verification or {}).get("evidence", ())}
+    yield from _rerun(proof, rerun.checks_of_phase(proof.contract.plans), recorded)
+    for subject, row in recorded.items():
+        if row.get("command") is None:
+            words = _NO_PROOF if row["result"] == evidence.UNPROVEN else _WORD
+            yield _not_rerun(subject, row["text"], words, row["result"])
+
+
+def _result(state: RunState, place: Place | None, rows: list[Row], criteria: list[Row], notes: Sequence[str]) -> Result:
+    verify = Action.of("verify-work", state.phase)
+    wrong, hidden = _unproven(rows), [row["id"] for row in rows if row["checkpoint"] is not None]
+    ways: list[Action | str] = [Action.of("show", wrong[0]), verify] if wrong else [verify]
+    for row in rows:
+        if row["result"] == NO_COMMIT and row["commit"]:
+            ways = [f"git branch proof-of-{row['id']} {row['commit']}", verify]
+    if hidden:
+        words = f"{wording.listed(hidden)}: no commit has this work (commit: none), so a hidden checkpoint was proven"
+        notes = [*notes, f"{words}; no clone but one of this repository has it"]
+    return _answer(state.phase, state.id, place, rows, criteria, notes, ways)
+
+
+# The plan at HEAD
 
 
 def _prove_head(services: Services, phase: str, task: str | None, approved: tuple[str, ...]) -> Result:
@@ -49,10 +196,10 @@ def _prove_head(services: Services, phase: str, task: str | None, approved: tupl
     `consent.missing`.
     """
     contract = _committed_contract(services, phase)
-    head, tree = str(services.history.head().commit), str(services.history.head_tree())
+    head = Place(str(services.history.head().commit))
     commits = outside_work.commits_of_tasks(services.history.trailers_since(None))
     verified = outside_work.verified_report(services, contract) is not None
-    chosen = [prove_run.named_task(contract, task)] if task else list(contract.order)
+    chosen = _named_tasks(contract, task)
     if not verified and not commits.keys() & set(chosen):
         raise Refusal(
             "prove.nothing-done",
@@ -62,18 +209,11 @@ def _prove_head(services: Services, phase: str, task: str | None, approved: tupl
         )
     _require_consent(services, contract, task, approved)
     work = frozenset(f.path for t in contract.tasks.values() for f in t.files or () if f.verb != "read")
-    with services.interrupts.armed(), services.open_as_stranger(head, work) as (clone, checks):
-        clone.show(tree, head)
-        plans, given = contract.plan_by_task(), checks.given(contract.variables)
-        proof = prove_run.Proof(services, contract, plans, tree, given, prove_run.notes_of(clone))
-        rows = [_task(proof, id, commits.get(id), accepted=verified) for id in chosen]
-        criteria = (
-            []
-            if task
-            else [prove_run.rerun_check(proof, check, None) for check in rerun.checks_of_phase(contract.plans)]
-        )
-    facts = {"phase": contract.phase, "run": None, "commit": head, "checkpoint": None}
-    return prove_run.answer(facts, rows, criteria, proof.notes, [Action.of("check-plan", contract.phase)])
+    with _cloned(services, contract, head, work) as proof:
+        assert proof is not None  # noqa: S101 - a commit has a tree
+        rows = [_of_head(proof, id, Place(commits.get(id)), accepted=verified) for id in chosen]
+        criteria = [] if task else _rerun(proof, rerun.checks_of_phase(contract.plans), {})
+    return _answer(contract.phase, None, head, rows, criteria, proof.notes, [Action.of("check-plan", contract.phase)])
 
 
 def _require_checked_out(services: Services, commit: str) -> None:
@@ -122,13 +262,145 @@ def _require_consent(services: Services, contract: Contract, task: str | None, a
     raise Refusal("consent.missing", f"{why}. Nothing was run.", hint=agree, details=details)
 
 
-def _task(proof: prove_run.Proof, id: str, commit: str | None, *, accepted: bool) -> Row:
+def _of_head(proof: Proof, id: str, place: Place, *, accepted: bool) -> Row:
     declared = contracts.without_replaced(proof.contract, proof.contract.tasks[id], proof.contract.order)
-    row: Row = {"id": id, "status": outcome.COMPLETED, "commit": commit, "checkpoint": None, "why": "", "checks": []}
-    if commit is None and not accepted:
-        return {**row, "result": prove_run.NO_COMMIT, "why": _NO_COMMIT}
-    checks = [prove_run.rerun_check(proof, c, None) for c in rerun.checks_of_task(declared, proof.plans[id])]
-    rerunnable = {check["subject"] for check in checks}
-    whys = {id: prove_run.NO_PROOF if kind == UNPROVEN else _NO_LOG for id, kind in contracts.proofs(declared).items()}
-    checks += [prove_run.not_rerun(c.id, c.text, whys[c.id]) for c in declared.acceptance if c.id not in rerunnable]
-    return {**row, "result": prove_run.result_of_task(checks), "checks": checks}
+    if place.commit is None and not accepted:
+        return _row(id, outcome.COMPLETED, place, NO_COMMIT, _NO_COMMIT)
+    rows = _rerun(proof, rerun.checks_of_task(declared, proof.contract.plan_of(id)), {})
+    rerunnable = {row["subject"] for row in rows}
+    whys = {id: _NO_PROOF if kind == UNPROVEN else _NO_LOG for id, kind in contracts.proofs(declared).items()}
+    rows += [_not_rerun(c.id, c.text, whys[c.id]) for c in declared.acceptance if c.id not in rerunnable]
+    return _row(id, outcome.COMPLETED, place, _result_of_task(rows), checks=rows)
+
+
+# Both
+
+
+def _named_tasks(contract: Contract, task: str | None) -> list[str]:
+    """Return the task that a person named, or all. InputError if the contract has none such."""
+    if task is None:
+        return list(contract.order)
+    _, id = run_lookup.find_task(task)
+    run_lookup.require_task(contract.tasks, id, contract.phase)
+    return [id]
+
+
+@contextmanager
+def _cloned(services: Services, contract: Contract, place: Place, left: frozenset[str]) -> Iterator[Proof | None]:
+    """Open a fresh clone that shows what a place has; None if that no longer exists."""
+    head = place.commit or place.head
+    with services.interrupts.armed(), services.open_as_stranger(head, left) as (clone, checks):
+        tree = _tree(services, clone, place)
+        if tree is None:
+            yield None
+            return
+        clone.show(tree, head)
+        provided = f"{', '.join(clone.provided)} is copied from your working tree (checkout.provide)"
+        notes = [*([f"{provided}; another clone does not have it"] if clone.provided else []), *clone.missing]
+        yield Proof(services, contract, tree, checks.given(contract.variables), notes)
+
+
+def _tree(services: Services, clone: Checkout, place: Place) -> str | None:
+    """Return the tree to prove: that of the commit, or what a commit of a checkpoint's paths would hold; or None."""
+    if place.commit is not None:
+        return services.history.tree_of(place.commit)
+    try:
+        kept = services.trees.tree_at(place.snapshot or "")
+    except (Refusal, KeyError):
+        return None
+    return clone.committed(place.head, kept, place.paths)
+
+
+def _rerun(proof: Proof, checks: Sequence[Check], recorded: dict[str, Mapping[str, Any]]) -> list[Row]:
+    """Run checks of the plan, and compare each with its recorded evidence, which is taken out of `recorded`."""
+    return [_rerun_check(proof, check, recorded.pop(check.subject, None)) for check in checks]
+
+
+def _rerun_check(proof: Proof, check: Check, recorded: Mapping[str, Any] | None) -> Row:
+    was = None if recorded is None else str(recorded["result"])
+    now = _now(proof, check)
+    result, why = rerun.compare(was, now), ""
+    same = (check.command, proof.services.redaction.redact(check.command or ""))  # the log keeps no secret
+    if recorded is not None and check.command is not None and recorded.get("command") not in same:
+        why = f"the evidence was recorded for another command: {recorded['command']}"
+        result = rerun.CHANGED_COMMAND if now.passed else rerun.NOW_FAILS
+    return {
+        "subject": check.subject,
+        "text": check.text,
+        "command": check.command,
+        "recorded": was,
+        "result": result,
+        "now": now.result,
+        "exit_code": now.exit_code,
+        "output": "" if now.passed else now.output,
+        "seconds": round(now.seconds, 3),
+        "why": why,
+    }
+
+
+def _now(proof: Proof, check: Check) -> Evidence:
+    limit = float(proof.services.settings.run.check_timeout)
+    if check.condition is not None and check.command is None:
+        return proof.checks.condition(check.subject, check.condition, timeout=limit, tree=proof.tree)
+    command = check.command or ""
+    key = (command, "invariant" in check.subject.split())  # an invariant also holds if there is no test yet
+    if key not in proof.ran:
+        proof.ran[key] = proof.checks.command(check.subject, check.text, command, timeout=limit, tree=proof.tree)
+        proof.checks.end_processes()
+        # the clone itself names what it borrows
+        proof.notes += [reason for reason in proof.ran[key].weaker if not reason.endswith("(checkout.provide)")]
+    return proof.ran[key]
+
+
+def _not_rerun(subject: str, text: str, why: str, recorded: str | None = None, command: str | None = None) -> Row:
+    """Return the row of evidence that no check of the plan repeats."""
+    shown: Row = {"subject": subject, "text": text, "command": command, "recorded": recorded}
+    return {**shown, "now": None, "exit_code": None, "output": "", "seconds": 0.0, "result": rerun.NOT_RUN, "why": why}
+
+
+def _result_of_task(checks: Sequence[Mapping[str, Any]]) -> str:
+    """Return the result of a task: a mismatch if a check fails now, proven if at least one ran."""
+    results = {row["result"] for row in checks}
+    if rerun.NOW_FAILS in results:
+        return MISMATCH
+    return PROVEN if results - {rerun.NOT_RUN} else NOTHING_TO_RUN
+
+
+def _row(id: str, status: str, place: Place | None, result: str, why: str = "", checks: Sequence[Row] = ()) -> Row:
+    return {"id": id, "status": status, "result": result, **_named(place), "why": why, "checks": list(checks)}
+
+
+def _named(place: Place | None) -> Row:
+    return (
+        {"commit": None, "checkpoint": None}
+        if place is None
+        else {"commit": place.commit, "checkpoint": place.snapshot}
+    )
+
+
+def _unproven(rows: Sequence[Row]) -> list[str]:
+    return [row["id"] for row in rows if row["result"] in (MISMATCH, NO_COMMIT)]
+
+
+def _answer(
+    phase: str,
+    run: str | None,
+    place: Place | None,
+    rows: list[Row],
+    criteria: list[Row],
+    notes: Sequence[str],
+    ways: Sequence[Action | str],
+) -> Result:
+    """Return the answer of `prove`; `ways` are the commands that help if something is not proven."""
+    wrong = [*_unproven(rows), *(row["subject"] for row in criteria if row["result"] == rerun.NOW_FAILS)]
+    reran = [row for row in (*criteria, *(c for row in rows for c in row["checks"])) if row["result"] != rerun.NOT_RUN]
+    data = {"phase": phase, "run": run, **_named(place), "proven": bool(reran) and not wrong}
+    data |= {"tasks": rows, "criteria": criteria}
+    warnings = tuple(dict.fromkeys(notes))
+    if data["proven"]:
+        return Result(data, warnings=warnings)
+    words = "Nothing is proven: the plan has no check that can be rerun."
+    if wrong:
+        words = f"{wording.listed(wrong)} {'is' if len(wrong) == 1 else 'are'} not proven in a fresh clone."
+    failure = ("prove.mismatch", words, ways[0])
+    return Result({**data, "next": list(ways)}, errors.EXIT_FAILED, warnings, failure, {"phase": phase})
