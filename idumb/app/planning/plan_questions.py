@@ -8,19 +8,59 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from msgspec import Struct, field
+
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.app.planning import draft_plan, phase_context
 from idumb.app.planning.draft_plan import Draft
-from idumb.app.planning.planning_rounds import Goal, Round
+from idumb.app.planning.phase_context import PhaseContext
 from idumb.app.session import operation
 from idumb.domain import canonical_json
 from idumb.domain.action import PLAN, Action, Answer, Choice, Decision
+from idumb.domain.agent import AgentResult
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.runs.event import Event
 
 _MARK = "plan."
 TAKE, AGAIN, NO = "take", "again", "no"
+
+
+class Goal(Struct, frozen=True):
+    """What to plan: the context of the phase, the id and path of the plan, and the gaps to close."""
+
+    context: PhaseContext
+    plan: str
+    path: str
+    gaps: str = ""
+
+    @property
+    def about(self) -> str:
+        return f"phase-{self.context.location.phase}"
+
+
+class Round(Struct):
+    """The state after a round: the last draft, and the objections to it. `failed` is a call that gave no reply.
+
+    `kept` is the path of a copy of the draft, so that it survives if the command is stopped in the next round.
+    """
+
+    number: int = 0
+    draft: Draft | None = None
+    objections: list[str] = field(default_factory=list)
+    problem: str = ""
+    failed: AgentResult | None = None
+    kept: str | None = None
+
+    @property
+    def good(self) -> bool:
+        return self.draft is not None and self.draft.legal and not self.objections and not self.problem
+
+    @property
+    def feedback(self) -> str:
+        findings = self.draft.feedback if self.draft is not None else ""
+        objections = "\n".join(f"- {objection}" for objection in self.objections)
+        return "\n".join(text for text in (self.problem, findings, objections) if text)
 
 
 def question(journal: Journal, goal: Goal, state: Round, command: Action) -> Decision:
@@ -81,36 +121,38 @@ def record(
 
 
 def open_questions(services: Services) -> list[dict[str, Any]]:
-    """Return the open questions of this working tree, the oldest first."""
+    """Return the open questions of this working tree."""
     names = Decision.__struct_fields__
     return [
-        {**{name: event.payload[name] for name in names if name in event.payload}, "phase": event.payload["phase"]}
-        for event, answer in _newest(services)
-        if answer is None and not services.reports.exists(event.payload["path"])
+        {**{name: row[name] for name in names if name in row}, "phase": row["phase"]}
+        for row, answer in _newest(services).values()
+        if answer is None and not services.reports.exists(row["path"])
     ]
 
 
-def sent_back(services: Services, path: str) -> tuple[str | None, Round] | None:
+def sent_back(services: Services, path: str) -> tuple[str | None, Round]:
     """Return the draft and the objections that a person sent back to the planner of the plan at `path`, if he did."""
-    for event, answer in _newest(services):
-        asked = event.payload
-        if asked["path"] == path and answer is not None and answer.payload["choice"] == AGAIN:
-            guidance = str(answer.payload.get("guidance") or "").strip()
-            problem = f"A person read the last draft and says: {guidance}" if guidance else ""
-            text = asked["draft"] if _whole(asked) else None
-            return text, Round(objections=list(asked["objections"]), problem=problem)
-    return None
+    asked, answer = _newest(services).get(path, ({}, None))
+    if answer is None or answer.payload["choice"] != AGAIN:
+        return None, Round()
+    guidance = str(answer.payload.get("guidance") or "").strip()
+    problem = f"A person read the last draft and says: {guidance}" if guidance else ""
+    return asked["draft"] if _whole(asked) else None, Round(objections=list(asked["objections"]), problem=problem)
 
 
-def _newest(services: Services) -> list[tuple[Event, Event | None]]:
-    """Return the newest question about each plan of this working tree, with its answer."""
-    newest: dict[str, Event] = {}
-    for event in services.log.events(kind="decision.asked"):
-        if event.run is None and event.payload["kind"] == PLAN and event.payload.get("worktree") == services.worktree:
-            newest.pop(event.payload["path"], None)
-            newest[event.payload["path"]] = event
-    answers = {event.payload["decision"]: event for event in services.log.events(kind="decision.answered")}
-    return [(asked, answers.get(asked.payload["id"])) for asked in newest.values()]
+def _asked(services: Services) -> list[tuple[Mapping[str, Any], Event | None]]:
+    """Return the questions about plans of this working tree, each with its answer, the oldest first."""
+    asked = (event.payload for event in services.log.events(kind="decision.asked") if event.run is None)
+    here = [row for row in asked if row["kind"] == PLAN and row.get("worktree") == services.worktree]
+    answers = (
+        {event.payload["decision"]: event for event in services.log.events(kind="decision.answered")} if here else {}
+    )
+    return [(row, answers.get(row["id"])) for row in here]
+
+
+def _newest(services: Services) -> dict[str, tuple[Mapping[str, Any], Event | None]]:
+    """Return the newest question about each plan, by path."""
+    return {row["path"]: (row, answer) for row, answer in _asked(services)}
 
 
 def _whole(question: Mapping[str, Any]) -> bool:
@@ -123,17 +165,15 @@ def require_open(services: Services, id: str) -> Mapping[str, Any] | None:
 
     Refusal `decision.answered` or `decision.void` if it is no longer open.
     """
-    asked_events = [e for e in services.log.events(kind="decision.asked") if e.run is None and e.payload["id"] == id]
-    questions_here = [e.payload for e in asked_events if e.payload.get("worktree") == services.worktree]
-    if not questions_here:
+    matches = [pair for pair in _asked(services) if pair[0]["id"] == id]
+    if not matches:
         return None
-    question = questions_here[-1]
-    newest = {question_event.payload["id"]: answer for question_event, answer in _newest(services)}
-    if newest.get(id) is not None:
+    question, answer = matches[-1]
+    if answer is not None:
         raise Refusal("decision.answered", f"{id} is already answered.", hint=question["go_on"])
     if services.reports.exists(question["path"]):
         raise void(id, f"{question['path']} exists now", Action.of("check-plan", question["phase"]))
-    if id not in newest:
+    if _newest(services)[question["path"]][0]["id"] != id:
         raise void(id, "a later question replaced it", Action("decisions"))
     return question
 
