@@ -183,9 +183,9 @@ def log_command(
     """
     if follow and options.flag("as_json"):
         raise click.UsageError("--follow prints lines as they come; --json prints one object.")
-    from idumb.app.reading import event_history
+    from idumb.app.upkeep import event_log
 
-    event_history.selections_of(filters["kind"])  # a usage error for an unknown one
+    event_log.selections_of(filters["kind"])  # a usage error for an unknown one
     phase = phase or of_phase
     with options.services(initialised=False) as services:
         if workflow is not None:
@@ -194,7 +194,7 @@ def log_command(
             newest = workflows.status(services, workflow).data["runs"][-1]["phase"]
             phase = phase or newest
         if not follow:
-            return event_history.list_events(services, phase=phase, **filters)
+            return event_log.list_events(services, phase=phase, **filters)
         from idumb.cli import watching
 
         watching.follow_log(services, phase, **filters)
@@ -212,9 +212,9 @@ def verify_command(services: options.Container) -> Result:
     state directory confirms it. To detect events that were cut off after that one, compare the head with one that you
     kept elsewhere.
     """
-    from idumb.app.reading import event_history
+    from idumb.app.upkeep import event_log
 
-    return event_history.audit(services)
+    return event_log.audit(services)
 
 
 @options.command("workspace", group=audit_command, opens=options.READS)

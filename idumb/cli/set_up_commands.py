@@ -168,10 +168,10 @@ def backup_command(services: options.Container, file: str, verify: bool) -> Resu
     Writes every event, except those of archived runs, to a new file that can replace store.db. Files and commits are
     not part of it: git keeps those.
     """
-    from idumb.app.upkeep import log_files
+    from idumb.app.upkeep import event_log
 
     path = os.path.abspath(file)
-    return log_files.verify_backup(services, path) if verify else log_files.back_up(services, path)
+    return event_log.verify_backup(services, path) if verify else event_log.back_up(services, path)
 
 
 @options.command("archive", opens=options.ANYWHERE)
@@ -184,9 +184,9 @@ def archive_command(services: options.Container, keep_runs: int) -> Result:
     Moves the runs that newer ones replaced, each to a file of its own, which is read back before its events leave the
     database. `idumb audit verify` still checks them; other commands do not show them. Their snapshots are freed.
     """
-    from idumb.app.upkeep import log_files
+    from idumb.app.upkeep import event_log
 
-    return log_files.archive(services, keep_runs=keep_runs)
+    return event_log.archive(services, keep_runs=keep_runs)
 
 
 @options.command("deinit", person=True)

@@ -13,8 +13,9 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
 from idumb.app.core.services import Result
-from idumb.app.reading import event_history, watch
+from idumb.app.reading import watch
 from idumb.app.reading.watch import Expected, Now
+from idumb.app.upkeep import event_log
 from idumb.cli import output
 from idumb.composition import before_services
 from idumb.system import process_tree
@@ -126,10 +127,10 @@ def follow_log(services: Container, phase: str | None, run: str | None, task: st
     """Print the events that match, then each new one, until nobody works on the run."""
     run = run or watch.newest(services, phase).id
     head = services.log.head()[0]  # before the events are read, so that none falls between
-    shown = event_history.list_events(services, phase=None, run=run, task=task, **filters).data["events"]
+    shown = event_log.list_events(services, phase=None, run=run, task=task, **filters).data["events"]
     last = max([head, *(row["seq"] for row in shown)])
     _print_events(shown)
-    chosen = event_history.selections_of(filters["kind"])
+    chosen = event_log.selections_of(filters["kind"])
     for event in watch.events(services, run, after=last):
         fits = not chosen or any(one.kind == event.kind and one.fits(event.payload) for one in chosen)
         if fits and task in (None, event.task):

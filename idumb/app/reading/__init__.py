@@ -1,1 +1,1 @@
-"""Commands that read: status, next, show, report, log, metrics."""
+"""Commands that read: status, next, show, report, metrics."""

@@ -1,1 +1,1 @@
-"""Set-up and maintenance: init, install, doctor, backup, archive, deinit."""
+"""Set-up and maintenance: init, install, doctor, deinit, the event log."""
