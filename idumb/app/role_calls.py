@@ -6,13 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import asdict
 
 from idumb.app.attempt import agent_client, budget
 from idumb.app.consent import asking, needs
 from idumb.app.consent.asking import Subject
 from idumb.app.core.journal import Journal
-from idumb.app.core.services import Services
+from idumb.app.core.services import Services, fields
 from idumb.app.worktree import preconditions
 from idumb.domain import agent, canonical_json, failures, outcome
 from idumb.domain import grant as grants
@@ -136,18 +135,13 @@ def _call(
             "role.asked",
             None,
             role_request.attempt,
-            role=role_request.role,
-            about=role_request.about,
+            **fields(role_request, "role", "about"),
             binding=filled.binding,
             adapter=who.name,
             model=result.model or filled.model,
             prompt=canonical_json.digest(prompt_text),
-            outcome=result.outcome,
-            failure=result.failure,
-            message=result.message,
-            usage=asdict(result.usage),
+            **fields(result, "outcome", "failure", "message", "usage", "transcript"),
             seconds=round(result.seconds, 3),
-            transcript=result.transcript,
             **({"sandbox": result.sandbox} if result.sandbox else {}),
         )
         journal.write(asked)

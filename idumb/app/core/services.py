@@ -6,10 +6,11 @@ import posixpath
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
+import msgspec
 from msgspec import Struct, field
 
 from idumb.domain import errors
-from idumb.domain.action import Action
+from idumb.domain.action import Action, plain
 
 if TYPE_CHECKING:
     from idumb.composition.container import Container
@@ -38,6 +39,11 @@ class Result(Struct, frozen=True):
     warnings: tuple[str, ...] = ()
     failure: tuple[str, str, Action | str | None] | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+
+
+def fields(value: object, *names: str) -> dict[str, Any]:
+    """Return these fields of a value as JSON-serialisable data."""
+    return {name: plain(msgspec.to_builtins(getattr(value, name))) for name in names}
 
 
 def again(services: Services, *words: str) -> Action:

@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from idumb.app.core import run_lookup
-from idumb.app.core.services import Result, Services, again
+from idumb.app.core.services import Result, Services, again, fields
 from idumb.app.planning import draft_plan, phase_context
 from idumb.app.planning.draft_plan import Draft
 from idumb.app.planning.phase_context import PhaseLocation
@@ -156,9 +156,7 @@ def _data(services: Services, source: SourcePlan, placed: Placed, path: str, dra
             {
                 "id": placed.ids[task.id],
                 "source_id": task.id,
-                "title": task.title,
-                "done": task.done,
-                "inferred": list(task.inferred),
+                **fields(task, "title", "done", "inferred"),
                 "missing": missing.get(placed.ids[task.id], []),
             }
             for task in source.tasks

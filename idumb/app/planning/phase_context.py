@@ -28,6 +28,7 @@ STALE = "stale"
 CURRENT = "current"
 OWN = "written by hand"
 """States of research: none, made from other context, made from this context, or not made by idumb."""
+_QUOTED = ("roadmap", "project", "requirements", "context", "research")
 
 
 class PhaseLocation(Struct, frozen=True):
@@ -66,17 +67,9 @@ class PhaseContext(Struct, frozen=True):
         return {
             "phase": self.location.phase,
             "title": wording.one_line(self.location.title) or f"Phase {self.location.phase}",
-            "roadmap": _quoted(self.roadmap),
-            "project": _quoted(self.project),
-            "requirements": _quoted(self.requirements),
-            "context": _quoted(self.context),
+            **{name: wording.fenced(wording.truncate(getattr(self, name)), "markdown") for name in _QUOTED},
             "open_questions": wording.fenced(waiting, "text"),
-            "research": _quoted(self.research),
         }
-
-
-def _quoted(text: str) -> str:
-    return wording.fenced(wording.truncate(text), "markdown")
 
 
 _ADD = Choice("add", "add a phase", "TITLE says what it is for", Action.of("roadmap", "--add", "TITLE"))

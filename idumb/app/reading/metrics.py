@@ -99,13 +99,9 @@ def _row(adapter: str, model: str, ended: list[tuple[str, Spent]]) -> dict[str, 
 
 
 def _sums(spent: Spent) -> dict[str, Any]:
-    return {
-        "calls": spent.attempts,
-        "seconds": round(spent.seconds, 3),
-        "tokens": spent.tokens,
-        "cost_usd": spent.cost_usd,
-        "unknown_cost": spent.unknown_cost,
-    }
+    row = _sum_row(spent)
+    del row["unknown_tokens"]
+    return row
 
 
 def _waiting(services: Services, since: str | None) -> float:

@@ -9,7 +9,7 @@ from msgspec.structs import asdict, replace
 from idumb.app.attempt import build, entry
 from idumb.app.contract import loading
 from idumb.app.core import actions, open_attempt, run_lookup
-from idumb.app.core.services import Result, Services
+from idumb.app.core.services import Result, Services, fields
 from idumb.app.ports import PromptRequest
 from idumb.app.reading import status
 from idumb.app.session import next_steps
@@ -97,6 +97,10 @@ def _agent(services: Services, builder: str | None) -> dict[str, Any]:
     return {**row, "argv": list(described), "problem": None}
 
 
+_OF_TASK = ("id", "title", "description", "kind", "verify", "tests", "preconditions", "postconditions",
+            "timeout", "references", "notes")  # fmt: skip
+
+
 def in_run(services: Services, contract: Contract, state: RunState | None, task_id: str) -> dict[str, Any]:
     """Return the brief of the open or next attempt as JSON-serialisable data; times are in seconds."""
     task, plan = contract.tasks[task_id], contract.plan_of(task_id)
@@ -118,35 +122,20 @@ def in_run(services: Services, contract: Contract, state: RunState | None, task_
         decided=decided,
     )
     return {
-        "id": task.id,
-        "title": task.title,
-        "description": task.description,
-        "kind": task.kind,
+        **fields(task, *_OF_TASK),
+        **fields(plan, "goal", "assumptions", "non_goals"),
         "plan": plan.path,
-        "goal": plan.goal,
-        "assumptions": list(plan.assumptions),
         "decided": list(decided),
         "depends_on": list(contract.dependencies[task.id]),
         "acceptance": [
-            {"id": c.id, "text": c.text, "proof": proof[c.id], "command": c.command, "instructions": [*c.instructions]}
-            for c in task.acceptance
+            {**fields(c, "id", "text", "command", "instructions"), "proof": proof[c.id]} for c in task.acceptance
         ],
-        "verify": list(task.verify),
-        "tests": [asdict(test) for test in task.tests],
-        "preconditions": [asdict(c) for c in task.preconditions],
-        "postconditions": [asdict(c) for c in task.postconditions],
-        "invariants": [{"id": i.id, "text": i.text, "check": i.check} for i in plan.invariants_of(task)],
-        "files": [{"verb": c.verb, "path": c.path, "target": c.target} for c in task.files or ()],
+        "invariants": [asdict(invariant) for invariant in plan.invariants_of(task)],
+        "files": [asdict(claim) for claim in task.files or ()],
         "allowed": list(ledger.written_paths(task.files)),
         "protected": list(dict.fromkeys((".git/**", ".idumb/**", ".planning/**", *protected))),
-        "non_goals": [
-            {"id": g.id, "text": g.text, "paths": list(g.paths), "symbols": list(g.symbols)} for g in plan.non_goals
-        ],
         "limits": None if limits is None else asdict(limits),
         "estimate": task.estimate_seconds,
-        "timeout": task.timeout,
-        "references": task.references,
-        "notes": task.notes,
         "builder": contracts.builder_of(plan, task, settings),
         "validator": contracts.validator_of(plan, task, settings),
         "attempt": attempt,

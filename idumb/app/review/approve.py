@@ -11,7 +11,7 @@ from msgspec.structs import asdict, replace
 from idumb.app.consent import needs, phase_grants
 from idumb.app.contract import contract_versions, loading, plan_checks
 from idumb.app.core import actions, run_lookup
-from idumb.app.core.services import Result, Services
+from idumb.app.core.services import Result, Services, fields
 from idumb.app.review import consent_lines
 from idumb.domain import contract as contracts
 from idumb.domain import grant as grants
@@ -111,15 +111,10 @@ def _as_json(contract: Contract, approval: Grant) -> dict[str, Any]:
         "plan_hash": contracts.phase_hash(contract.plans),
         "contract_hash": contract.hash,
         "validated_at": approval.at,
-        "validator": approval.validator,
+        **fields(approval, "validator", "by", "nonce", "base_commit", "expires", "accepted"),
         "scope": ", ".join(dict.fromkeys(p.scope.root or "." for p in contract.plans)),
-        "by": approval.by,
         "mode": contract.mode,
-        "nonce": approval.nonce,
         "bound": {name: asdict(each) for name, each in approval.parts.items()},
-        "base_commit": approval.base_commit,
-        "expires": approval.expires,
-        "accepted": list(approval.accepted),
         "answers": [dict(one) for one in approval.answers],
     }
 

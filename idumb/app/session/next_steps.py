@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from idumb.app.core import actions, open_attempt, questions, schedule
-from idumb.app.core.services import Services, checkpoint_path
+from idumb.app.core.services import Services, checkpoint_path, fields
 from idumb.app.worktree import preconditions
 from idumb.domain import contract as contracts
 from idumb.domain import outcome
@@ -30,10 +30,7 @@ def task_row(state: RunState, contract: Contract, task: str, shown: Mapping[str,
     }
     if task_state.checkpoint is not None:
         row |= {
-            "commit": task_state.checkpoint.commit,
-            "git_hash": task_state.checkpoint.git_hash,
-            "snapshot": task_state.checkpoint.snapshot,
-            "files": list(task_state.checkpoint.files),
+            **fields(task_state.checkpoint, "commit", "git_hash", "snapshot", "files"),
             "checkpoint": checkpoint_path(state.phase, task),
         }
     if shown[task] == outcome.BLOCKED:

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from functools import partial
 
 from idumb.app.core import kept_runs, run_lookup
-from idumb.app.core.services import Result, Services
+from idumb.app.core.services import Result, Services, fields
 from idumb.app.session import operation
 from idumb.domain.action import Action
 from idumb.domain.errors import EXIT_FAILED, InputError, UsageError
@@ -65,13 +65,7 @@ def selections_of(kind: str | None) -> tuple[Selection, ...]:
 def audit(services: Services) -> Result:
     """Verify every hash and the order of the whole log."""
     chain = services.log.verify()
-    data = {
-        "events": chain.count,
-        "head": chain.head,
-        "broken_at": chain.broken_at,
-        "why": chain.why,
-        "witnessed": chain.witnessed,
-    }
+    data = {"events": chain.count, **fields(chain, "head", "broken_at", "why", "witnessed")}
     if chain.broken_at is None:
         return Result(data)
     words = f"The event log was changed: event {chain.broken_at}: {chain.why}"

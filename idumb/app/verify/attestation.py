@@ -12,7 +12,7 @@ from typing import Any
 
 from idumb.app.contract import loading
 from idumb.app.core import open_attempt, run_lookup
-from idumb.app.core.services import Result, Services
+from idumb.app.core.services import Result, Services, fields
 from idumb.app.worktree import final_state, preconditions
 from idumb.domain import agent, canonical_json, errors
 from idumb.domain import contract as contracts
@@ -68,9 +68,7 @@ def bundle(services: Services, phase: str) -> Result:
         "made_at": services.clock.now(),
         "run": {
             "id": state.id,
-            "phase": state.phase,
-            "mode": state.mode,
-            "started_at": state.started_at,
+            **fields(state, "phase", "mode", "started_at"),
             "base_commit": state.base.commit,
             "head_commit": services.history.head().commit,
         },

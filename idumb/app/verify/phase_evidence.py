@@ -9,7 +9,8 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from msgspec.structs import asdict, replace
+import msgspec
+from msgspec.structs import replace
 
 from idumb.app import role_calls
 from idumb.app.attempt import task_checks, validator
@@ -219,21 +220,8 @@ def _line_of_evidence(each: Evidence) -> str:
 
 def _quotation(opinions: Sequence[Opinion]) -> str:
     """Return the verifier's answer as a quotation, for the skeptic."""
-    rows = [opinion_row(opinion) for opinion in opinions if opinion.verdict is not None]
+    rows = [msgspec.to_builtins(opinion) for opinion in opinions if opinion.verdict is not None]
     return wording.fenced(wording.truncate(json.dumps(rows, indent=1)), "json") if rows else ""
-
-
-def opinion_row(opinion: Opinion) -> dict[str, Any]:
-    """Return an opinion as the log and JSON have it."""
-    return {
-        "role": opinion.role,
-        "binding": opinion.binding,
-        "verdict": opinion.verdict,
-        "failure": opinion.failure,
-        "judgements": [
-            {**asdict(item), "citations": [asdict(c) for c in item.citations]} for item in opinion.judgements
-        ],
-    }
 
 
 def unanswered_roles(opinions: Sequence[Opinion]) -> tuple[str, ...]:

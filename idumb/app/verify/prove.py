@@ -17,7 +17,7 @@ from idumb.app.consent.phase_grants import PhaseGrants
 from idumb.app.contract import loading
 from idumb.app.core import actions, run_lookup
 from idumb.app.core.run_lookup import Place
-from idumb.app.core.services import Checks, Result, Services
+from idumb.app.core.services import Checks, Result, Services, fields
 from idumb.app.verify import outside_work
 from idumb.domain import contract as contracts
 from idumb.domain import errors, outcome, rerun, wording
@@ -325,9 +325,7 @@ def _rerun_check(proof: Proof, check: Check, recorded: Mapping[str, Any] | None)
         why = f"the evidence was recorded for another command: {recorded['command']}"
         result = rerun.CHANGED_COMMAND if now.passed else rerun.NOW_FAILS
     return {
-        "subject": check.subject,
-        "text": check.text,
-        "command": check.command,
+        **fields(check, "subject", "text", "command"),
         "recorded": was,
         "result": result,
         "now": now.result,

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import msgspec
+
 from idumb.app import role_calls
 from idumb.app.attempt import projections
 from idumb.app.consent import needs, phase_grants
@@ -17,7 +19,7 @@ from idumb.app.verify import phase_evidence, verdict
 from idumb.app.worktree import final_state, preconditions, task_base
 from idumb.domain import canonical_json, errors, outcome, paths, wording
 from idumb.domain import contract as contracts
-from idumb.domain.action import PHASE, Action, Choice, Decision
+from idumb.domain.action import PHASE, Action, Choice, Decision, plain
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.plans import graph
@@ -147,7 +149,7 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
         "workspace": final.as_dict(),
         "unproven": [e.text for e in gathered if e.result == evidence.UNPROVEN],
         "opinions": [e.text for e in gathered if e.result == evidence.OPINION],
-        "judged_by": [phase_evidence.opinion_row(opinion) for opinion in opinions_given],
+        "judged_by": plain(msgspec.to_builtins(opinions_given)),
         "skipped": [t for t, s in statuses.items() if s == outcome.SKIPPED],
         "accepted": {t: journal.state.tasks[t].reason for t, s in statuses.items() if s == outcome.ACCEPTED},
         **({"omitted": omitted} if omitted else {}),
