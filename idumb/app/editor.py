@@ -21,7 +21,6 @@ from idumb.app.engine import moves, runner, unfinished_attempts
 from idumb.app.engine.moves import Ending
 from idumb.app.ports import RepositoryState
 from idumb.app.reading import next_task
-from idumb.app.review import ask_consent
 from idumb.app.running import admission, run_lifecycle
 from idumb.app.running.admission import Request
 from idumb.app.session import next_steps, operation
@@ -32,7 +31,7 @@ from idumb.domain.action import REASON, Action, Choice
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.plans import phase_ids
-from idumb.domain.plans.plan import STRICT, Task
+from idumb.domain.plans.plan import Task
 from idumb.domain.runs.run import HALTED, INTERRUPTED, RunState, TaskState
 
 
@@ -207,13 +206,10 @@ def submit(services: Services, task_name: str, flags: Request, report: str = "")
     open_attempt.require(state, task_id)
     contract = loading.runnable(services, loading.load_phase(services, phase))
     changed_contract.require_same(services, contract, state)
-    request = replace(flags, phase=contract.phase, in_place=True, command="submit")
-    preconditions.require_guarded(services, state, request.accept_git)
-    preconditions.require_repository(services)
-    mode = STRICT if state.mode == STRICT else None
-    ask_consent.ensure(services, contract, approve=request.approve, mode=mode, judged=request.verify)
+    request = admission.of_run(replace(flags, phase=contract.phase, in_place=True, command="submit"), state)
+    admission.require_ready(services, contract, state, request)
     preconditions.require_branch(services, state)
-    run_lock.require_same(services, state, contract, mode=mode, accepted=request.accept_changed)
+    run_lock.require_same(services, state, contract, mode=request.mode, accepted=request.accept_changed)
     with operation.owned(services, "submit") as owned:
         journal = owned.journal(state)
         preconditions.accept_guarded(services, journal, request.accept_git)

@@ -12,7 +12,7 @@ from idumb.app.consent import needs
 from idumb.app.contract import loading
 from idumb.app.contract.loading import Loaded
 from idumb.app.core import actions, run_lookup
-from idumb.app.core.services import Result, Services
+from idumb.app.core.services import Result, Services, fields
 from idumb.app.reading import show
 from idumb.app.role_calls import RoleRequest
 from idumb.app.session import operation
@@ -64,10 +64,8 @@ def debug(services: Services, name: str, *, asks: bool, approve: Collection[str]
     is_retried = not is_running and task_state.status not in outcome.DONE  # no command retries the others
     ways = remedies(failure) if is_retried else (("See the changes of the task.", see),)
     data: dict[str, Any] = {
-        "phase": state.phase,
         "run": state.id,
-        "state": state.state,
-        "reason": state.reason,
+        **fields(state, "phase", "state", "reason"),
         "task": {
             "id": task,
             "title": declared.title if declared is not None else "",

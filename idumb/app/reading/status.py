@@ -13,7 +13,7 @@ from idumb.app.contract import changed_contract, contract_versions, loading
 from idumb.app.contract.loading import Loaded
 from idumb.app.core import actions, kept_runs, run_lookup, schedule
 from idumb.app.core.actions import Situation
-from idumb.app.core.services import Result, Services
+from idumb.app.core.services import Result, Services, fields
 from idumb.app.session import next_steps
 from idumb.app.verify import outside_work
 from idumb.app.worktree import preconditions, rewritten
@@ -304,10 +304,7 @@ def _agent_status(state: RunState | None) -> dict[str, str] | None:
     words = f"{task.id}: its {reported.role} reported {reported.state} at {reported.at}"
     return {
         "task": task.id,
-        "role": reported.role,
-        "state": reported.state,
-        "message": reported.message,
-        "at": reported.at,
+        **fields(reported, "role", "state", "message", "at"),
         "words": f"{words}: {reported.message}" if reported.message else words,
     }
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from idumb.app import role_calls
 from idumb.app.consent import asking, needs, phase_grants
@@ -18,6 +19,9 @@ from idumb.domain.errors import AdapterError, InputError, Refusal
 from idumb.domain.grant import Change, Need
 from idumb.domain.plans.plan import STRICT
 
+if TYPE_CHECKING:
+    from idumb.app.running.admission import Request
+
 _WHY = (
     "A plan can run commands on this machine. It runs only after you agree to exactly this contract, configuration and"
     " these programs."
@@ -25,26 +29,18 @@ _WHY = (
 _REHEARSAL = " A dry run runs the same commands in a copy of the working tree, and then removes the copy."
 
 
-def ensure(
-    services: Services,
-    contract: Contract,
-    *,
-    approve: Sequence[str] = (),
-    mode: str | None,
-    approval: str | None = None,
-    rehearsal: bool = False,
-    judged: bool = False,
-) -> None:
+def ensure(services: Services, contract: Contract, request: Request) -> None:
     """Require consent: given earlier, by `--approve`, or at the terminal now; Refusal otherwise.
 
-    A strict plan, and any plan in strict mode, needs a valid approval; `approval` is a file with a signed one.
-    A `rehearsal` starts no irreversible task, so nobody has to accept those, and asks no judges.
-    If the phase will be `judged`, the same question covers verifier and skeptic. Without consent to them the run
+    A strict plan, and any plan in strict mode, needs a valid approval; it can be in a file with a signed one.
+    A rehearsal starts no irreversible task, so nobody has to accept those, and asks no judges.
+    If the phase will be verified, the same question covers verifier and skeptic. Without consent to them the run
     still works; the verification then reports that they were not asked.
     """
-    if approval is not None:
-        phase_grants.import_signed(services, contract, approval)
-    strict = STRICT in (contract.mode, mode)
+    approve, rehearsal, judged = request.approve, request.rehearsal, request.verify and not request.rehearsal
+    if request.approval is not None:
+        phase_grants.import_signed(services, contract, request.approval)
+    strict = STRICT in (contract.mode, request.mode)
     agreed = PhaseGrants(services, contract)
     if strict:
         agreed.approval()
@@ -57,12 +53,10 @@ def ensure(
     if work:
         for name, problem in needs.unusable(services, contract):
             raise needs.cannot_start(name, problem) from problem
-        asked = missing if need.digest in approve or (judged and not rehearsal) else work
+        asked = missing if need.digest in approve or judged else work
         subject = _of_run(services, contract, need, asked, rehearsal=rehearsal)
         asking.ask(services, need, asked, subject, approve)
-    elif (
-        judges and judged and not rehearsal and (need.digest in approve or (not approve and services.asker.interactive))
-    ):
+    elif judges and judged and (need.digest in approve or (not approve and services.asker.interactive)):
         asking.ask(services, need, judges, role_calls.consent_subject(services, need, judges), approve)
     if not rehearsal:
         phase_grants.require_accepted(services, contract, strict=strict, asks=not strict)

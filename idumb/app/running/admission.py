@@ -6,6 +6,7 @@ import shlex
 from collections.abc import Sequence
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from idumb.app.contract import changed_contract, contract_versions, loading, plan_checks
 from idumb.app.core import actions, run_lookup
@@ -45,6 +46,11 @@ class Request(Struct, frozen=True):
     in_place: bool = False
 
 
+def of_run(request: Request, state: RunState) -> Request:
+    """Return the request to continue a run: a strict run stays strict."""
+    return replace(request, mode=STRICT) if state.mode == STRICT else request
+
+
 def admit(services: Services, request: Request) -> Contract:
     """Return the contract once every precondition holds and you agreed to it; Refusal otherwise. Changes nothing."""
     contract = plan_checks.startable(services, loading.load_phase(services, request.phase))
@@ -61,20 +67,20 @@ def admit(services: Services, request: Request) -> Contract:
         changed_contract.require_not_dropped(state)
         if state.contract.hash != contract.hash:
             require_unverified(services, contract, force=request.force)
+    require_ready(services, contract, state, request)
+    return contract
+
+
+def require_ready(
+    services: Services, contract: Contract, state: RunState | None, request: Request, *, runs: bool = True
+) -> None:
+    """Refuse unless programs can work here, nobody changed how git works, and you agreed to what runs, if it `runs`."""
     if not request.in_place and not request.rehearsal:
         services.checkouts.require_place()
     preconditions.require_guarded(services, state, request.accept_git)
     preconditions.require_repository(services)
-    ask_consent.ensure(
-        services,
-        contract,
-        approve=request.approve,
-        mode=request.mode,
-        approval=request.approval,
-        rehearsal=request.rehearsal,
-        judged=request.verify,
-    )
-    return contract
+    if runs:
+        ask_consent.ensure(services, contract, request)
 
 
 def unfinished_run(services: Services, contract: Contract, *, force: bool) -> RunState | None:

@@ -11,8 +11,7 @@ from idumb.app.contract import changed_contract, loading, plan_checks, run_lock
 from idumb.app.core import questions, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Result, Services
-from idumb.app.review import ask_consent
-from idumb.app.running import ended_run
+from idumb.app.running import admission, ended_run
 from idumb.app.running.admission import Request
 from idumb.app.session import next_steps, operation
 from idumb.app.worktree import preconditions
@@ -20,7 +19,7 @@ from idumb.domain import outcome
 from idumb.domain.action import UNDECLARED, Action, Answer, Decision
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
-from idumb.domain.plans.plan import STRICT, Task
+from idumb.domain.plans.plan import Task
 from idumb.domain.runs.run import COMPLETED, JUDGED, RunState, TaskState
 
 
@@ -65,15 +64,9 @@ def resume(services: Services, request: Request, again: Retry = _NO_RETRY) -> Re
             hint=Action.of("resume", state.phase, "--retry-failed"),
             details={"phase": state.phase},
         )
-    services.checkouts.require_place()
-    preconditions.require_guarded(services, state, request.accept_git)
-    preconditions.require_repository(services)
-    mode = STRICT if state.mode == STRICT else request.mode
+    request = admission.of_run(request, state)
     is_done = state.state == COMPLETED and state.restoring is None
-    if not (is_done and state.verified):  # else nothing runs
-        ask_consent.ensure(
-            services, contract, approve=request.approve, mode=mode, approval=request.approval, judged=request.verify
-        )
+    admission.require_ready(services, contract, state, request, runs=not (is_done and state.verified))
     if is_done and (state.verified or not request.verify):
         with operation.owned(services, "resume") as owned:
             if not ended_run.has_reports(services, state, contract.folder):  # it was stopped before it wrote them
@@ -84,7 +77,7 @@ def resume(services: Services, request: Request, again: Retry = _NO_RETRY) -> Re
     from idumb.app.running import run_lifecycle  # it loads the engine, and often there is nothing to do
 
     preconditions.require_branch(services, state)
-    run_lock.require_same(services, state, contract, mode=mode, accepted=request.accept_changed)
+    run_lock.require_same(services, state, contract, mode=request.mode, accepted=request.accept_changed)
     with operation.owned(services, "resume") as owned:
         journal = owned.journal(state)
         preconditions.accept_guarded(services, journal, request.accept_git)

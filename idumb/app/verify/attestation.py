@@ -47,8 +47,7 @@ def workspace(services: Services, phase: str) -> Result:
         "run": state.id,
         "intact": not broken,
         "broken": broken,
-        "changed": list(final.changed),
-        "more": final.more,
+        **fields(final, "changed", "more"),
         "open": None if open_now is None else open_now.as_dict(),
         "events": chain.count,
         "head": chain.head,
@@ -129,9 +128,7 @@ def _task(services: Services, state: RunState, task: TaskState) -> dict[str, Any
     events = list(services.log.events(run=made_in.id, task=task.id))
     checks = (e.payload for e in events if e.kind == "evidence.recorded" and e.attempt == number)
     return {
-        "id": task.id,
-        "digest": task.digest,
-        "status": task.status,
+        **fields(task, "id", "digest", "status"),
         "commit": None if kept is None else kept.commit,
         "tree": None if kept is None else kept.tree,
         "files": [] if kept is None else list(kept.files),
