@@ -130,43 +130,30 @@ def _require_turn(context: RunContext, task: Task) -> None:
     """Refuse a task whose turn it is not, and say why."""
     state, contract = context.journal.state, context.contract
     shown = schedule.statuses(contract, state)
-    status = shown[task.id]
-    _require_not_ended(contract, status, task)
-    if status == outcome.FAILED:
-        look = Choice("look", "see why it failed", "this only reads", Action.of("show", task.id))
-        raise Refusal(
-            "task.failed",
-            f"{task.id} failed: {state.tasks[task.id].reason}",
-            hint=Action.of("start", task.id, "--retry"),
-            details={"task": task.id, "choices": actions.rows((look,))},
-        )
-    if status == outcome.WAITING:
-        open_questions = next_steps.pending(state)
-        words = "waits for an answer." if open_questions else f"waits: {state.tasks[task.id].reason}"
-        raise Refusal(
-            "task.waiting",
-            f"{task.id} {words}",
-            hint=Action("decisions") if open_questions else Action.of("resume", contract.phase),
-            details={"phase": contract.phase},
-        )
-    if status in (outcome.PENDING, outcome.BLOCKED):
-        waits = wording.listed(f"{d} ({shown[d]})" for d in schedule.blockers(contract, shown, task.id))
-        raise Refusal(
-            "task.not-ready",
-            f"{task.id} waits for {waits}.",
-            hint=Action.of("next", contract.phase),
-            details={"task": task.id},
-        )
+    status, reason = shown[task.id], state.tasks[task.id].reason
     other = next((t for t, s in shown.items() if s == outcome.RUNNING and t != task.id), None)
-    if other is not None:
-        way = Action.of("skip", other, "--why", REASON)
+    _require_not_ended(contract, status, task)
+    details: dict[str, Any] = {"task": task.id}
+    if status == outcome.FAILED:
+        code, words, hint = "task.failed", f"failed: {reason}", Action.of("start", task.id, "--retry")
+        look = Choice("look", "see why it failed", "this only reads", Action.of("show", task.id))
+        details["choices"] = actions.rows((look,))
+    elif status == outcome.WAITING:
+        code, words, hint = "task.waiting", f"waits: {reason}", Action.of("resume", contract.phase)
+        details["phase"] = contract.phase
+        if next_steps.pending(state):
+            words, hint = "waits for an answer.", Action("decisions")
+    elif status in (outcome.PENDING, outcome.BLOCKED):
+        waits = wording.listed(f"{d} ({shown[d]})" for d in schedule.blockers(contract, shown, task.id))
+        code, words, hint = "task.not-ready", f"waits for {waits}.", Action.of("next", contract.phase)
+    elif other is not None:
+        code, words = "task.other-unfinished", f"cannot build on {other}, which is unfinished and in the files."
+        hint, way = Action.of("start", other), Action.of("skip", other, "--why", REASON)
         skip = Choice("skip", f"skip {other}", "tasks that depend on it stay blocked", way)
-        raise Refusal(
-            "task.other-unfinished",
-            f"{other} is unfinished and its work is in the files, so no other task may build on it.",
-            hint=Action.of("start", other),
-            details={"other": other, "choices": actions.rows((skip,))},
-        )
+        details = {"other": other, "choices": actions.rows((skip,))}
+    else:
+        return
+    raise Refusal(code, f"{task.id} {words}", hint=hint, details=details)
 
 
 def _require_not_ended(contract: Contract, status: str, task: Task) -> None:

@@ -295,12 +295,10 @@ def _inputs(plan: Plan, given: Mapping[str, str], document: Document | None) -> 
     declared = {value.name: value for value in plan.workflow.inputs} if plan.workflow is not None else {}
     handed = document.outputs if document is not None else {}
     values: dict[str, Any] = {}
-    details = {"workflow": plan.title}
+    details, show = {"workflow": plan.title}, Action.of("workflow", "show", plan.title)
     unknown = next((name for name in given if name not in declared), None)
     if unknown is not None:
-        near = finding.did_you_mean(
-            unknown, declared, str(Action.of("workflow", "show", plan.title)), "Did you mean {}?"
-        )
+        near = finding.did_you_mean(unknown, declared, str(show), "Did you mean {}?")
         raise InputError("workflow.unknown-input", f"{plan.title} has no input {unknown}.", hint=near, details=details)
     for name, value in declared.items():
         if name in given:
@@ -310,9 +308,7 @@ def _inputs(plan: Plan, given: Mapping[str, str], document: Document | None) -> 
         if typed is None and name in (*given, *handed):
             found = given.get(name, workflow.shown(handed.get(name)))
             message = f"The input {name} is not {value.accepted}: {found[:80]!r}."
-            raise InputError(
-                "workflow.bad-input", message, hint=Action.of("workflow", "show", plan.title), details=details
-            )
+            raise InputError("workflow.bad-input", message, hint=show, details=details)
         if typed is None:
             message = f"{plan.title} needs the input {name}{f': {value.description}' if value.description else ''}."
             raise InputError("workflow.missing-input", message, hint=f"--input {name}=VALUE", details=details)
@@ -322,31 +318,20 @@ def _inputs(plan: Plan, given: Mapping[str, str], document: Document | None) -> 
 
 def _handoff(services: Services, source: str, name: str | None) -> Document:
     document = handoffs.find(services, source)
-    receiver = handoff.workflow_of(document.to_agent)
-    if receiver is None or (name is not None and name != receiver):
-        raise Refusal(
-            "workflow.other-handoff",
-            f"The handoff {document.handoff_id} is for {document.to_agent}, not for {name or 'a workflow'}.",
-            hint=Action.of("handoff", "list"),
-            details={"handoff": document.handoff_id},
-        )
-    if document.status not in (handoff.PENDING, handoff.IN_PROGRESS):
-        reopen = Action.of("handoff", "update", document.handoff_id, handoff.PENDING)
-        again = Choice("again", "let a workflow take it up again", "then run the command again", reopen)
-        raise Refusal(
-            "workflow.handoff-over",
-            f"The handoff {document.handoff_id} is already {document.status}.",
-            hint=again.command,
-            details={"handoff": document.handoff_id, "choices": actions.rows((again,))},
-        )
+    id, receiver = document.handoff_id, handoff.workflow_of(document.to_agent)
     task = run_lookup.run_of(services, document.run).tasks.get(document.task)
     is_done = task is not None and task.status in outcome.DONE
-    if task is None or not is_done or task.attempt.number != document.attempt:
-        raise Refusal(
-            "workflow.handoff-stale",
-            f"The handoff {document.handoff_id} is out of date: {document.task}"
-            f" {'was done again' if is_done else 'was rolled back'} since.",
-            hint=Action.of("handoff", "list"),
-            details={"handoff": document.handoff_id},
-        )
+    code, words, hint, details = "", "", Action.of("handoff", "list"), dict[str, Any](handoff=id)
+    if receiver is None or (name is not None and name != receiver):
+        code, words = "workflow.other-handoff", f"is for {document.to_agent}, not for {name or 'a workflow'}."
+    elif document.status not in (handoff.PENDING, handoff.IN_PROGRESS):
+        code, words = "workflow.handoff-over", f"is already {document.status}."
+        hint = Action.of("handoff", "update", id, handoff.PENDING)
+        again = Choice("again", "let a workflow take it up again", "then run the command again", hint)
+        details["choices"] = actions.rows((again,))
+    elif task is None or not is_done or task.attempt.number != document.attempt:
+        code = "workflow.handoff-stale"
+        words = f"is out of date: {document.task} {'was done again' if is_done else 'was rolled back'} since."
+    if code:
+        raise Refusal(code, f"The handoff {id} {words}", hint=hint, details=details)
     return document

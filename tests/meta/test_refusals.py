@@ -49,6 +49,10 @@ COMPUTED = {
     "idumb/git/git_program.py code": ("git.ownership", "git.failed"),
     "idumb/markdown/configuration.py code": ("config.invalid", "policy.invalid", "script.invalid"),
     "f'{kind.prefix}.unreadable'": ("config.unreadable", "policy.unreadable"),
+    "idumb/app/editor.py code": ("task.failed", "task.waiting", "task.not-ready", "task.other-unfinished"),
+    "idumb/app/workflows.py code": ("workflow.other-handoff", "workflow.handoff-over", "workflow.handoff-stale"),
+    "idumb/app/planning/phase_research.py code": ("question.unknown", "question.answered", "question.no-answer"),
+    "idumb/app/running/execute_phase.py code": ("plan.no-step-plan", "plan.outside-repository", "plan.bad-name"),
     "idumb/cli/main.py code": (),  # the tuples of its table
     "idumb/store/connection.py code": ("store.failed",),  # and those of its table
 }  # fmt: skip

@@ -36,14 +36,11 @@ def stop(services: Services, *, after_task: bool, force: bool, why: str, by: str
     holder, why = services.owner.holder(), " ".join(why.split())
     if holder is None:
         return _result(None, NOTHING, None)
+    who, details = f"Process {holder.get('pid', '?')} ({holder.get('command', '?')})", preconditions.shown_owner(holder)
     if after_task:  # the owner looks for the request before each task
         if holder["command"] not in _RUNNING:
-            raise Refusal(
-                "stop.no-tasks",
-                f"Process {holder['pid']} ({holder['command']}) has this working tree, but runs no tasks.",
-                hint=Action("stop"),
-                details=preconditions.shown_owner(holder),
-            )
+            words = f"{who} has this working tree, but runs no tasks."
+            raise Refusal("stop.no-tasks", words, hint=Action("stop"), details=details)
         services.owner.ask_to_stop_after_task(holder, by, why)
         return _result(holder, ASKED, None)
     if holder["standing"] == ELSEWHERE:
@@ -53,19 +50,15 @@ def stop(services: Services, *, after_task: bool, force: bool, why: str, by: str
                 f"Process {holder.get('pid', '?')} on {holder.get('host', 'another machine')} has owned this working"
                 f" tree since {holder.get('since', '?')}, and cannot be reached from here.",
                 hint="Run idumb stop there. If that process has ended, run idumb stop --force here",
-                details=preconditions.shown_owner(holder),
+                details=details,
             )
         return _result(holder, FENCED, _fence_off(services, by, why))
     if services.owner.ask(holder, by, why):
         run = _interrupted(services, holder)
         return _result(holder, INTERRUPTED if run else FINISHED, run, _checkpoint(services, holder) if run else None)
     if not force:
-        raise Refusal(
-            "stop.no-answer",
-            f"Process {holder['pid']} ({holder['command']}) was asked to stop, but still has the working tree.",
-            hint=Action.of("stop", "--force"),
-            details=preconditions.shown_owner(holder),
-        )
+        words = f"{who} was asked to stop, but still has the working tree."
+        raise Refusal("stop.no-answer", words, hint=Action.of("stop", "--force"), details=details)
     services.owner.end(holder)
     return _result(holder, KILLED, _fence_off(services, by, why))
 
