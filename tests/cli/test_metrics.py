@@ -12,7 +12,7 @@ from tests.support.project import Project, failing_task, making
 
 
 @pytest.mark.usefixtures("home")
-def test_figures_of_all_runs_count_attempts_agents_and_people(prepared: Prepared) -> None:
+def test_figures_count_attempts_agents_and_people_of_all_runs_or_of_a_period(prepared: Prepared) -> None:
     """R-OPS-1."""
     project = prepared.get(reviewed)
     data = project.json("metrics").data
@@ -25,14 +25,9 @@ def test_figures_of_all_runs_count_attempts_agents_and_people(prepared: Prepared
     assert data["waiting_seconds"] > 0
     assert [(row["phase"], row["runs"]) for row in data["workflows"]] == [("1", 1)]
     assert "1 completed; 0 of 1 completed with their first attempt" in project.quick("metrics").out
-
-
-@pytest.mark.usefixtures("home")
-def test_figures_of_a_period_count_what_ended_in_it(prepared: Prepared) -> None:
-    """R-OPS-1: the wait began before the period, and counts from its beginning."""
-    project = prepared.get(reviewed)
+    # In a period, what ended in it counts; a wait that began before it counts from its beginning.
     (answered,) = project.events("1", "--kind", "decision.answered")
-    before = project.json("metrics").data
+    before = data
     data = project.json("metrics", "--since", answered["at"]).data
     assert (data["runs"]["halted"], before["runs"]["halted"]) == (1, 2)
     assert data["tasks"]["completed"] == 1
