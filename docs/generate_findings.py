@@ -70,8 +70,8 @@ These findings are errors unless marked.
 FORMAT = """\
 ## The format
 
-Each row shows a line that causes the finding, from the smallest such case in the test suite.
-[plan-format.md](plan-format.md) describes what is accepted. All are errors unless marked.
+Each message is that of the smallest such case in the test suite. [plan-format.md](plan-format.md) describes what is
+accepted. All are errors unless marked.
 """
 OTHERS = """\
 ## Settings, workflows and scripts
@@ -116,10 +116,10 @@ def _together() -> list[str]:
 
 def _format() -> list[str]:
     rows = []
-    for found, line in shown_findings.of_format():
+    for found in shown_findings.of_format():
         marked = " (warning)" if found.severity == "warning" else ""
-        rows.append(f"| `{found.code}`{marked} | {_cell(line)} | {_prose(found.message)} |")
-    return ["| code | line | message |", "|---|---|---|", *rows]
+        rows.append(f"| `{found.code}`{marked} | {_safe(found.message)} |")
+    return ["| code | message |", "|---|---|", *rows]
 
 
 def _others() -> list[str]:
@@ -136,18 +136,6 @@ def _words(text: str, row: Row) -> str:
     """Return a text with the names of what it is filled with in upper case."""
     filled = {"accepted": row.accepted or "what is accepted", "why": "what is wrong"}
     return re.sub(r"\{(\w+)\}", lambda word: filled.get(word[1], word[1].upper()), text).replace("|", "\\|")
-
-
-def _cell(line: str) -> str:
-    """Return a line as code for a table cell, fenced by more backticks than it contains."""
-    text = _safe(line)
-    fence = "`" * (1 + max(map(len, re.findall("`+", text)), default=0))
-    space = " " if len(fence) > 1 else ""
-    return f"{fence}{space}{text}{space}{fence}" if text else ""
-
-
-def _prose(text: str) -> str:
-    return _safe(text)
 
 
 def _safe(text: str) -> str:

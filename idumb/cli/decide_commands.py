@@ -73,9 +73,8 @@ def approve_command(phase: str, revoke: bool, **flags: Any) -> Result:
     """Approve a phase for strict mode, or revoke its approvals.
 
     Shows everything that the approval binds, then asks. Without a terminal, --hash HASH approves; a strict plan also
-    needs an --answer to each self-check question that idumb cannot judge. The approval is void as soon as one byte
-    changes in a plan, in a file that a command names, in the policy, in the configuration or in an agent's arguments.
-    Runs nothing.
+    needs an --answer to each self-check question that idumb cannot judge. The approval is void as soon as one byte of
+    it changes (idumb help approval). Runs nothing.
     """
     from idumb.app.review import approve
 

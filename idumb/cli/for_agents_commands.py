@@ -16,9 +16,8 @@ from idumb.system import user_folders
 def mcp_command(only_list: bool) -> Result | None:
     """Serve idumb over the Model Context Protocol.
 
-    Serves an agent in an editor over standard input and output. With the tools, the agent takes the tasks of a phase,
-    submits or gives up its work, retries what was not accepted, and sees what a person must decide. Each tool answers
-    with the JSON object of its command. Needs the extra: pip install 'idumb[mcp]'.
+    Serves an agent in an editor over standard input and output (idumb help editor). Each tool answers with the JSON
+    object of its command. Needs the extra: pip install 'idumb[mcp]'.
     """
     from idumb.cli import mcp_tools
 
@@ -46,8 +45,7 @@ def start_command(services: options.Container, task: str, by: str | None, retry:
     """Start a task that you build yourself.
 
     Saves the whole tree, checks the preconditions, opens an attempt and prints the builder's brief. The attempt stays
-    open until `idumb submit` or `idumb give-up`. The builder of the task must be `editor`. If the phase has no run, one
-    starts.
+    open until `idumb submit` or `idumb give-up`. The builder of the task must be `editor`.
     """
     from idumb.app import editor
     from idumb.app.running.admission import Request
@@ -80,8 +78,8 @@ def take_command(services: options.Container, task: str, by: str | None, **flags
 def submit_command(services: options.Container, task: str, say: str, **flags: Any) -> Result:
     """Submit your work on a started task.
 
-    idumb judges the files: it compares the changed ones with the declared ones, then runs every gate and check. Exits
-    with 0 if the task is accepted, with 1 and feedback if it is not, and with 5 if a person must decide.
+    idumb compares the changed files with the declared ones, then runs every gate and check. Exits with 0 if the task is
+    accepted, with 1 and feedback if it is not, and with 5 if a person must decide.
     """
     from idumb.app import editor
     from idumb.app.running.admission import Request

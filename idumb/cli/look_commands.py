@@ -48,10 +48,8 @@ def show_command(task: str, view: str | None, attempt: int | None, **flags: Any)
     """Show a task with its attempts, evidence and checkpoint.
 
     With --plan, TASK can also be the hash in the trailer Idumb-Plan of a commit. With --usage, the numbers come from
-    the agents; what an agent did not report is shown as unknown.
-
-    With --debug, shows every attempt with its checks, their output, its changes and how its envelope differs, and the
-    commands that are worth trying. If an agent is bound to the debugger role, it is asked for a diagnosis.
+    the agents; what an agent did not report is shown as unknown. With --debug, shows every attempt with its checks,
+    changes and envelope, and commands that are worth trying; a debugger, if one is bound, is asked for a diagnosis.
     """
     if attempt is not None and view not in ("envelope", "transcript"):
         raise click.UsageError("--attempt needs --transcript or --envelope.")
@@ -80,8 +78,7 @@ def show_command(task: str, view: str | None, attempt: int | None, **flags: Any)
 def report_command(phase: str, *, write: bool, html: str | None, opens: bool) -> Result:
     """Print the reports of a phase, or write them as files.
 
-    Shows what the event log says now about the newest run. With git.reports: none, as of idumb quick, no file has the
-    reports until you write them; idumb does not commit these files.
+    Shows what the event log says now about the newest run.
 
     --html makes a page for a reviewer: what was asked and done, who decided, what is unproven, and each task with its
     evidence, attempts and changes.
@@ -208,9 +205,8 @@ audit_command = options.Group("audit", help="Verify the event log, or what a run
 def verify_command(services: options.Container) -> Result:
     """Verify the event log.
 
-    Recomputes every hash of it. Reports up to which event the chain is intact, and up to which event the copy in your
-    state directory confirms it. To detect events that were cut off after that one, compare the head with one that you
-    kept elsewhere.
+    Reports up to which event the chain of hashes is intact, and up to which event your state directory confirms it. To
+    detect events that were cut off after that one, compare the head with one that you kept elsewhere.
     """
     from idumb.app.upkeep import event_log
 
@@ -242,10 +238,8 @@ def workspace_command(services: options.Container, phase: str) -> Result:
 def bundle_command(phase: str, file: str | None, key: str | None) -> Result:
     """Print the record of a run as one object.
 
-    It has run, plans, steps, responses as digests, evidence and the head of the event log.
-
-    With --file and --sign it proves to others, with sha256sum and ssh-keygen alone, what you vouch for. Without them it
-    only repeats the log of this machine.
+    It has run, plans, steps, responses as digests, evidence and the head of the event log. With --file and --sign it
+    proves to others, with sha256sum and ssh-keygen alone, what you vouch for.
     """
     if key is not None and file is None:
         raise click.UsageError("--sign needs --file FILE.")
@@ -275,15 +269,15 @@ def prove_command(
 ) -> Result:
     """Rerun the evidence in a fresh clone of the commit.
 
-    Shows the newest commit of the run in a checkout of its own, with the files that a fresh clone has, and runs the
-    checks of every completed task and of the phase there, with a private home. With TASK, runs the checks of this task
-    at its own commit. Compares each result with the recorded one. What a person or a model said cannot be rerun.
+    Runs the checks of every completed task and of the phase at the newest commit of the run, with the files of a fresh
+    clone and a private home, and compares each result with the recorded one. With TASK, runs the checks of this task at
+    its own commit. What a person or a model said cannot be rerun.
 
     With --commit HEAD, or if this working tree has no run of the phase (a colleague's clone, a CI job), runs the checks
-    of every task of the committed plan on HEAD instead, and needs no record. PHASE is then that of the newest task.
+    of the committed plan on HEAD instead, and needs no record. PHASE is then that of the newest task.
 
-    It runs only commands that you consented to, and it changes nothing: no lock, no event, no ref, no file. The exit
-    code is 1 if a check now fails, if no commit has the work of a task, or if no check can be rerun.
+    It runs only commands that you consented to, and it changes nothing. The exit code is 1 if a check now fails, if no
+    commit has the work of a task, or if no check can be rerun.
     """
     if phase is None and commit is None:
         raise click.UsageError("Name a PHASE, or --commit HEAD.")

@@ -72,8 +72,7 @@ def inspect_command(services: options.Container, run: str, *, at: int | None) ->
 def replay_command(services: options.Container, run: str) -> Result:
     """Rebuild the state of a run, and compare it with the records.
 
-    Compares with progress.json, and with what events say of the state before them: attempts, what agents used of
-    their ceilings, checkpoints of an earlier run. Names the first event from which they differ; exit code 1 then.
+    Names the first event from which they differ; exit code 1 then.
     """
     from idumb.app.upkeep import run_integrity
 
@@ -84,10 +83,7 @@ def replay_command(services: options.Container, run: str) -> Result:
 @click.argument("run")
 @click.argument("other")
 def compare_command(services: options.Container, run: str, other: str) -> Result:
-    """Show two runs side by side, and the settings that differ.
-
-    Shows the attempts, time, tokens and cost of each task.
-    """
+    """Show two runs side by side, and the settings that differ."""
     from idumb.app.reading import debugging
 
     return debugging.compare(services, run, other)

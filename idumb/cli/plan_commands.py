@@ -118,10 +118,10 @@ def plan_phase_command(phase: str, *, source: str | None, from_template: bool, *
     """Write the plan of a phase.
 
     The planner receives the roadmap, the project, your answers and the research, which is updated first if it is
-    missing or stale. Its plan is checked as by check-plan, and by the plan-checker if one is bound; findings go back to
-    the planner, for three rounds at most. Only a valid plan is written, and none is overwritten.
+    missing or stale. Findings of check-plan and objections of the plan-checker go back to the planner, for three rounds
+    at most. Only a valid plan is written, and none is overwritten.
 
-    With --ask, nothing is run or written: give the prompt to any agent, and its answer to --from.
+    With --ask, give the prompt to any agent, and its answer to --from.
     """
     from idumb.app.planning import plan_phase
     from idumb.system import named_files
@@ -154,12 +154,9 @@ def check_plan_command(
 
     Instead of a phase, name a plan file to see only its findings, also a plan of GSD or of the first iDumb.
 
-    Without errors, prints the contract hash and the next command. Writes nothing. Runs nothing, except with
-    --run-checks, which finds checks that pass before the work. With --json, data.consent_hash is the hash for
-    --approve.
-
-    Also lists plans and settings that are not committed, with the command that commits them: idumb commits reports,
-    so a clone would have the reports without the plan.
+    Without errors, prints the contract hash and the next command, and names plans and settings that are not committed.
+    Writes nothing. Runs nothing, except with --run-checks, which finds checks that pass before the work. With --json,
+    data.consent_hash is the hash for --approve.
     """
     if view == "diff" and (expected or mode or run_checks):
         raise click.UsageError("--diff compares the plans; it takes none of --hash, --mode and --run-checks.")
@@ -261,9 +258,8 @@ def amend_command(
 ) -> Result:
     """Change a locked plan; its run continues under it.
 
-    Shows the difference and asks before anything is written. Completed tasks, and what they relied on, cannot change.
-    Everything is checked again; only the amended lines of the plan are rewritten, and the run continues under the next
-    version of its contract.
+    Shows the difference, checks everything again and asks before anything is written. Completed tasks, and what they
+    relied on, cannot change. Only the amended lines of the plan are rewritten.
     """
     from idumb.app.review import amend
     from idumb.domain.amendment import ADD, DECIDE, DROP, WIDEN, Amendment
@@ -312,11 +308,9 @@ def graph_command(services: options.Container, phase: str, form: str) -> Result:
 def import_command(services: options.Container, path: str, kind: str | None, **flags: Any) -> Result:
     """Import the plan of another tool.
 
-    Reads a file or folder of spec-kit, OpenSpec, task-master, Backlog.md, spec-kitty, GSD, Claude Code or Cursor, or a
-    plain checklist. Keeps ids and marks of the source, names what it inferred, and lists what you must add before
-    check-plan passes. Never changes the source.
-
-    Import the same path again after its source changed: it shows the difference and asks; your files and checks stay.
+    Keeps ids and marks of the source, names what it inferred, and lists what you must add before check-plan passes.
+    Never changes the source. Import the same path again after its source changed: it shows the difference and asks;
+    your files and checks stay.
 
     KIND is one of spec-kit, openspec, task-master, backlog, spec-kitty, gsd, claude, cursor and checklist.
     """

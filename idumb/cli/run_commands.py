@@ -27,8 +27,7 @@ def execute_phase_command(phase: str, ask: bool, **flags: Any) -> Result:
     With --dry-run, everything runs in a copy of the working tree that has no ignored files. Commands do run, so consent
     is needed, and it is not kept. Tasks for a person, and tasks with effects outside the files, are omitted and listed.
 
-    With --ask, nothing is run, recorded or consented to. It prints the prompt of the next task, byte for byte as its
-    builder would receive it, and the program that would be started.
+    --ask prints the prompt byte for byte as the builder would receive it, and the program that would be started.
     """
     if ask:
         clashing = flags["force"] or flags["rehearsal"] or flags["branch"] or flags["approve"]
@@ -94,8 +93,6 @@ def execute_command(services: options.Container, file: str, **flags: Any) -> Res
 
     A step plan is strict: approve it with `idumb approve FILE` first. An unfinished run of the same file continues.
     Other commands take the path of the file, from the repository's root, as its phase.
-
-    With --dry-run, everything runs in a copy of the working tree, under the same approval.
     """
     from idumb.app.running import dry_run, execute_phase
     from idumb.app.running.admission import Request
@@ -116,10 +113,9 @@ def execute_command(services: options.Container, file: str, **flags: Any) -> Res
 def quick_command(task: str, files: tuple[str, ...], approve: tuple[str, ...], **given: Any) -> Result:
     """Run one task that you describe here.
 
-    The task has every guarantee of a plan: a snapshot first, only declared files, a proof, a commit, and undo. You see
-    the plan and agree to it; then it runs as phase Q1, Q2 and so on, which other commands accept. Your branch gets one
-    commit, with TASK as its message; `idumb report Q1` prints the reports. Without a terminal, the answer names the
-    hash for --approve.
+    The task has every guarantee of a plan. You see the plan and agree to it; then it runs as phase Q1, Q2 and so on,
+    which other commands accept. Your branch gets one commit, with TASK as its message; `idumb report Q1` prints the
+    reports. Without a terminal, the answer names the hash for --approve.
 
     The task must modify each file in --files that exists, and create each one that does not. In a folder (`docs/`) or
     behind a wildcard, anything may change. You can also write what happens, as in a plan: --files 'create a.py, delete
@@ -214,8 +210,7 @@ def rollback_command(services: options.Container, phase: str, to: str | None, **
     """Return to the checkpoint after a task, or to the start.
 
     Saves the current state, restores only the files that the rolled-back tasks changed, and adds a commit to the
-    branch. `idumb undo` reverses it. The rollback commands of compensatable tasks run first. To roll back past an
-    irreversible task, name it with --past.
+    branch. `idumb undo` reverses it. The rollback commands of compensatable tasks run first.
     """
     from idumb.app.history import rollback
 
@@ -229,9 +224,9 @@ def rollback_command(services: options.Container, phase: str, to: str | None, **
 def undo_command(services: options.Container, operation: str | None, accept_git: tuple[str, ...], yes: bool) -> Result:
     """Undo the newest rollback, undo or run.
 
-    Shows the phase, the operation and the files that will change, then asks. --yes needs the operation too: without a
-    terminal, undo refuses and prints the whole command. Restores files exactly as they were before the operation; an
-    operation that is undone already stays undone. To redo, undo the undo.
+    Shows the phase, the operation and the files that will change, then asks. --yes needs --operation: without a
+    terminal, undo refuses and prints the whole command. Restores files exactly as they were before the operation. To
+    redo, undo the undo.
     """
     from idumb.app.history import undo
 

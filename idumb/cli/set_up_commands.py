@@ -24,8 +24,8 @@ def init_command(here: bool) -> Result:
     Creates the missing files of .idumb/ and .planning/. Overwrites nothing and does not touch .gitignore or git's own
     files. Safe to run again.
 
-    In a subfolder, init asks whether to set up that folder, as a project of its own, or the top of the repository.
-    Without a terminal it sets up the top; with --here, this folder.
+    In a subfolder, init asks whether to set up that folder, as a project of its own, or the top of the repository; by
+    default the top.
     """
     from idumb.app.upkeep import init
     from idumb.system import named_files
@@ -52,8 +52,8 @@ def init_command(here: bool) -> Result:
 def install_command(host: str, scope: str, remove: bool, dry_run: bool) -> Result:
     """Install idumb's slash commands for an agent host.
 
-    Run it again after you update idumb: it replaces files of an older version. It lists files that you changed or that
-    are not idumb's, and leaves them as they are. `idumb help hosts` lists the folders.
+    Run it again after you update idumb: it replaces files of an older version. Files that you changed or that are not
+    idumb's stay and are listed. `idumb help hosts` lists the folders.
     """
     from idumb import __version__
     from idumb.app.upkeep import install
@@ -80,14 +80,12 @@ def install_command(host: str, scope: str, remove: bool, dry_run: bool) -> Resul
 def doctor_command(fix: bool, accept_loss: bool) -> Result:
     """Check everything that runs depend on, and fix what is safe.
 
-    Checks programs, repository, locks, disk, event log, refs, plans and reports. Only reads, and runs nothing from the
-    repository, so it works where other commands refuse. Exit code 1 means that it found problems.
+    Only reads, and runs nothing from the repository, so it works where other commands refuse. Exit code 1 means that it
+    found problems.
 
     With --fix it makes the safe repairs and prints one line for each. What it replaces is kept in the git folder. Your
-    files, your branch and your index are never touched.
-
-    A damaged or missing event log is restored from its newest backup. If events are missing in it, --fix says so and
-    waits for --accept-loss. Tasks that commits name as done are taken from there.
+    files, your branch and your index are never touched. A damaged or missing event log is restored from its newest
+    backup; if events are missing in it, --fix says so and waits for --accept-loss.
     """
     from idumb.app.upkeep import doctor
     from idumb.composition import maintenance
@@ -181,8 +179,8 @@ def backup_command(services: options.Container, file: str, verify: bool) -> Resu
 def archive_command(services: options.Container, keep_runs: int) -> Result:
     """Move the events of finished runs to compressed files.
 
-    Moves the runs that newer ones replaced, each to a file of its own, which is read back before its events leave the
-    database. `idumb audit verify` still checks them; other commands do not show them. Their snapshots are freed.
+    Moves the runs that newer ones replaced, each to a file of its own, and frees their snapshots. `idumb audit verify`
+    still checks them; other commands do not show them.
     """
     from idumb.app.upkeep import event_log
 
@@ -200,8 +198,7 @@ def deinit_command(backup: str | None, keep: bool, **flags: Any) -> Result:
 
     Writes a backup, then removes the refs below refs/idumb/, the event log, the state of every working tree and your
     approvals for this repository. Commits, branches, plans and reports stay, as does .idumb/ unless you add --files.
-
-    All projects of a repository share its event log. If another project has runs, --all-projects is required.
+    If another project of the repository has runs, --all-projects is required.
     """
     if backup is not None and not keep:
         raise click.UsageError("Use either --backup or --no-backup.")

@@ -1,6 +1,9 @@
 """Agent hosts: where each looks for slash commands, and in which format.
 
-docs/hosts.md names the source of each row. A new host is a new row here and, if its format is new, a function below.
+A new host is a new row here and, if its format is new, a function below. Read in November 2026:
+developers.openai.com/codex, geminicli.com/docs/cli/custom-commands, opencode.ai/v2/docs/commands, docs.windsurf.com,
+code.visualstudio.com/docs (a user's own prompt files are in the profile of VS Code), qwenlm.github.io/qwen-code-docs
+(Qwen 0.15 replaces `{{args}}` and not `$ARGUMENTS`), and public guides to Claude Code and Cursor.
 """
 
 from __future__ import annotations

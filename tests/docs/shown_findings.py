@@ -142,21 +142,12 @@ def _parsed(name: str, text: str) -> ParsedPlan:
     return PlanningFolder("").parse(text.encode(), name)
 
 
-def of_format() -> Iterator[tuple[Finding, str]]:
-    """Yield one finding for each code of the format, in order, with the line it refers to."""
-    found: dict[str, tuple[Finding, str]] = {}
-    cases = sorted(CASES.glob("*.md"), key=lambda path: (path.stat().st_size, path.name))
-    for path in cases:
-        data = path.read_bytes()
-        for one in plan_parser.parse(data, path.name).findings:
-            if one.code not in found:
-                found[one.code] = (one, _line(data.decode("utf-8", "replace"), one.line))
+def of_format() -> Iterator[Finding]:
+    """Yield one finding for each code of the format, in order."""
+    found: dict[str, Finding] = {}
+    for path in sorted(CASES.glob("*.md"), key=lambda path: (path.stat().st_size, path.name)):
+        for one in plan_parser.parse(path.read_bytes(), path.name).findings:
+            found.setdefault(one.code, one)
     for code, (name, text) in SHOWN_HERE.items():
-        one = next(f for f in of_text(name, text) if f.code == code)
-        found[code] = (one, name if code == "plan.bad-name" else _line(text, one.line))
+        found[code] = next(f for f in of_text(name, text) if f.code == code)
     return (found[code] for code in sorted(found))
-
-
-def _line(text: str, number: int) -> str:
-    lines = text.split("\n")
-    return lines[number - 1].strip() if number <= len(lines) else ""
