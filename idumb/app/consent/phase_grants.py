@@ -23,6 +23,9 @@ from idumb.domain.grant import APPROVE, LIVE, Change, Grant, Need, Part, Parts
 from idumb.domain.plans.plan import STRICT, Task
 from idumb.domain.runs.run import RunState
 
+AMENDMENT = "amendment"
+"""How a grant was given by which a run continues under the next version of its contract."""
+
 
 def record(services: Services, place: str, parts: Parts, *, how: str, need: str = "") -> None:
     """Record that the user agreed to these parts. The agents of roles count for every phase."""
@@ -47,7 +50,7 @@ def record_amendment(services: Services, contract: Contract, earlier: str) -> No
     unchanged = present.keys() - {change.name for change in grants.missing(present, agreed, ())}
     agents = {name: each for name, each in present.items() if name not in known or name in unchanged}
     parts = {grants.CONTRACT: grants.part(contract.hash), **agents, **needs.of_checks(services)}
-    record(services, contract.phase, parts, how="amendment", need=Need(contract.phase, parts).digest)
+    record(services, contract.phase, parts, how=AMENDMENT, need=Need(contract.phase, parts).digest)
 
 
 class PhaseGrants:

@@ -137,7 +137,7 @@ def require_not_dropped(state: RunState) -> None:
 def require_same(services: Services, contract: Contract, state: RunState) -> None:
     """Refusal `phase.dropped`, or `run.contract-changed` if this is not the contract of the run."""
     require_not_dropped(state)
-    if contract_versions.is_run_of(state, contract) or contract_versions.is_pending(state, contract.hash):
+    if contract_versions.is_run_of(state, contract):
         return
     was = dict(state.contract.plans)
     changed = [p.path for p in contract.plans if was.get(p.path) != p.sha256]

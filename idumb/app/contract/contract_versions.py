@@ -1,12 +1,11 @@
-"""Locks the next version of a run's contract, and finishes an amendment that a crash interrupted.
+"""Locks the next version of a run's contract.
 
-Order: store the next plans durably → consent → `amendment.intended` → write the plan → `contract.amended`. After a
-crash in between, the next writing command adopts the plan if it is as intended, and drops the amendment otherwise.
+Order: store the next plans durably → consent → write the plan → `contract.amended`. After a crash before that event,
+the plan is as if its user had edited it, and `idumb resume` takes it over, because he agreed to it (`was_agreed`).
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -25,8 +24,6 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.grant import APPROVE, CONTRACT, PLANS, Grant
 from idumb.domain.plans.plan import STRICT, Plan
-from idumb.domain.runs import replay
-from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState, chained
 
 
@@ -68,9 +65,9 @@ def lock_next(services: Services, journal: Journal, next_version: NextVersion) -
     if next_version.consents:
         phase_grants.record_amendment(services, next_version.contract, state.contract.hash)
     if next_version.path is not None:
-        journal.write(journal.event("amendment.intended", **payload))
-        _write(services, journal, next_version)
-    _record(journal, payload)
+        _write(services, next_version)
+    resets = [journal.event("task.reset", task, reason="amended") for task in next_version.reset]
+    journal.write(journal.event("contract.amended", **payload), *resets)
 
 
 def _payload(services: Services, state: RunState, next_version: NextVersion) -> dict[str, Any]:
@@ -125,54 +122,22 @@ def _changed_meanwhile(path: str, phase: str) -> Refusal:
     )
 
 
-def _write(services: Services, journal: Journal, next_version: NextVersion) -> None:
-    path = next_version.path or ""
-    if _present_digest(services, path) != hashlib.sha256(next_version.before).hexdigest():
-        _abandon(journal)
-        raise _changed_meanwhile(path, journal.state.phase)
+def _write(services: Services, next_version: NextVersion) -> None:
+    path, contract = next_version.path or "", next_version.contract
+    present = dict(services.plans.plans(contract.folder)).get(path)
+    if present != next_version.before:
+        raise _changed_meanwhile(path, contract.phase)
     services.reports.write_source(path, dict(next_version.sources)[path].decode("utf-8"))
     services.trees.force((path,))
 
 
-def _record(journal: Journal, payload: Mapping[str, Any]) -> None:
-    """Record the new version and the tasks that may be retried."""
-    resets = [journal.event("task.reset", task, reason="amended") for task in payload["reset"]]
-    journal.write(journal.event("contract.amended", **payload), *resets)
-
-
-def _abandon(journal: Journal) -> None:
-    intended = journal.state.contract.amending or {}
-    journal.write(journal.event("amendment.abandoned", version=intended["version"], to=intended["to"]))
-
-
-def finish_interrupted(services: Services, journal: Journal) -> None:
-    """Finish an interrupted amendment: record it if the plan is as intended, else drop it. Writes no file."""
-    intended_payload = journal.state.contract.amending
-    if intended_payload is None:
-        return
-    intended = next(sha for path, sha in intended_payload["plans"] if path == intended_payload["path"])
-    if _present_digest(services, intended_payload["path"]) == intended:
-        _record(journal, intended_payload)
-    else:
-        _abandon(journal)
-
-
-def is_pending(state: RunState, contract_hash: str) -> bool:
-    """Whether this contract is that of an amendment that is not recorded yet."""
-    return state.contract.amending is not None and state.contract.amending["to"] == contract_hash
-
-
-def predicted_state(state: RunState, contract_hash: str) -> RunState:
-    """The state after a pending amendment to this contract is recorded."""
-    payload = state.contract.amending
-    if payload is None or not is_pending(state, contract_hash):
-        return state
-    after = replace(state, tasks=dict(state.tasks), answers=dict(state.answers))
-    at = (state.id, state.last_seq, state.changed_at)
-    replay.apply(after, unrecorded_event("contract.amended", None, payload, *at))
-    for task in payload["reset"]:
-        replay.apply(after, unrecorded_event("task.reset", task, {"reason": "amended"}, *at))
-    return after
+def was_agreed(services: Services, state: RunState, contract: Contract) -> bool:
+    """Return whether idumb was about to lock this contract when it was killed: it had recorded the consent for that."""
+    if contract.hash in (state.contract.hash, *state.contract.earlier):
+        return False
+    stored = services.consent.grants(contract.phase)
+    own = (g for g in stored if g.how == phase_grants.AMENDMENT or g.validator.startswith(_validator(services)))
+    return any(grant.contract_hash == contract.hash and grant.revoked is None for grant in own)
 
 
 def is_run_of(state: RunState, contract: Contract) -> bool:
@@ -185,20 +150,7 @@ def is_run_of(state: RunState, contract: Contract) -> bool:
 
 def is_verified(state: RunState | None, contract: Contract) -> bool:
     """Return whether the newest run of a phase verified this contract, so that nothing is left to run."""
-    if state is None:
-        return False
-    after = predicted_state(state, contract.hash)
-    return after.verified and is_run_of(after, contract)
-
-
-def unrecorded_event(kind: str, task: str | None, payload: Mapping[str, Any], run: str, seq: int, at: str) -> Event:
-    """An event that is not recorded yet, to compute the state after it."""
-    return Event(seq, "", run, task, None, kind, payload, version=1, fence=0, at=at, previous="", hash="")
-
-
-def _present_digest(services: Services, path: str) -> str | None:
-    """SHA-256 of the present plan; None if it is missing."""
-    return contracts.source_hashes(services.plans.plans(path.rsplit("/", 1)[0])).get(path)
+    return state is not None and state.verified and is_run_of(state, contract)
 
 
 def committable(services: Services, state: RunState) -> Sequence[str]:
@@ -308,6 +260,10 @@ def _approvals(
     return tuple(_carried(services, grant, new, by) for grant in reversed(free))
 
 
+def _validator(services: Services) -> str:
+    return f"idumb {services.version}, answers of "
+
+
 def _carried(services: Services, agreed: Grant, new: Contract, by: str) -> Grant:
     of_contract = {
         CONTRACT: grants.part(new.hash),
@@ -318,6 +274,6 @@ def _carried(services: Services, agreed: Grant, new: Contract, by: str) -> Grant
         agreed,
         parts={name: of_contract.get(name, each) for name, each in agreed.parts.items()},
         at=services.clock.now(),
-        validator=f"idumb {services.version}, answers of {by}",
+        validator=f"{_validator(services)}{by}",
         nonce=services.consent.nonce(),
     )

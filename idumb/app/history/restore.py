@@ -13,7 +13,6 @@ from msgspec import Struct
 
 from idumb.app.attempt import projections
 from idumb.app.consent import phase_grants
-from idumb.app.contract import contract_versions
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services, checkpoint_path, run_ref
 from idumb.app.history import restore_conflicts
@@ -27,7 +26,7 @@ from idumb.domain.errors import Refusal
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.ledger import SUBMODULE
 from idumb.domain.runs import replay
-from idumb.domain.runs.event import NewEvent
+from idumb.domain.runs.event import Event, NewEvent
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import COMMIT_TASK
 
@@ -212,7 +211,7 @@ def _state_after(state: RunState, kind: str, fields: Mapping[str, Any]) -> RunSt
     after = copy.copy(state)
     for name in ("tasks", "answers", "operations", "attempted"):
         setattr(after, name, dict(getattr(state, name)))
-    event = contract_versions.unrecorded_event(kind, None, fields, state.id, state.last_seq, state.changed_at)
+    event = Event(state.last_seq, "", state.id, None, None, kind, fields, 1, 0, state.changed_at, "", "")
     replay.apply(after, event)
     return after
 

@@ -319,7 +319,6 @@ def _restoring(state: RunState | None) -> dict[str, str] | None:
 
 def current_run(contract: Contract, state: RunState | None) -> tuple[RunState | None, RunState | None, dict[str, str]]:
     """Return the newest run as the next command would find it, again if it runs this contract, and the statuses."""
-    state = contract_versions.predicted_state(state, contract.hash) if state is not None else None
     current = state if state is not None and contract_versions.is_run_of(state, contract) else None
     return state, current, schedule.statuses(contract, current or _blank_state(contract, state))
 

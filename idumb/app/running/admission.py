@@ -86,17 +86,15 @@ def require_ready(
 def unfinished_run(services: Services, contract: Contract, *, force: bool) -> RunState | None:
     """Return the phase's newest run if it runs this contract and still has work left, at least its verification."""
     state = run_lookup.latest_run(services, contract.phase)
-    foreseen = contract_versions.predicted_state(state, contract.hash) if state is not None else None
-    if foreseen is None or foreseen.contract.hash != contract.hash:
+    if state is None or state.contract.hash != contract.hash:
         return None
-    ended = foreseen.state == COMPLETED and foreseen.restoring is None
-    return None if ended and (foreseen.verified or force) else state
+    ended = state.state == COMPLETED and state.restoring is None
+    return None if ended and (state.verified or force) else state
 
 
 def require_unverified(services: Services, contract: Contract, *, force: bool) -> None:
     """Refuse a new run of a verified phase, or one that would repeat completed work on top of itself."""
     state = run_lookup.latest_run(services, contract.phase)
-    state = contract_versions.predicted_state(state, contract.hash) if state is not None else None
     if not force and (state is None or not contract_versions.is_run_of(state, contract)):
         _require_unverified_elsewhere(services, contract)
     if state is None:

@@ -13,7 +13,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from idumb.app.attempt import record
-from idumb.app.contract import changed_contract, contract_versions, run_lock
+from idumb.app.contract import changed_contract, run_lock
 from idumb.app.core import actions, questions, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Result, Services, again
@@ -85,7 +85,6 @@ def _prepared(services: Services, request: Request) -> tuple[Contract, RunState 
             details=preconditions.shown_owner(holder),
         )
     newest = run_lookup.latest_run(services, contract.phase)
-    newest = contract_versions.predicted_state(newest, contract.hash) if newest is not None else None
     unfinished = admission.unfinished_run(services, contract, force=request.force)
     if unfinished is None:
         admission.require_unverified(services, contract, force=request.force)

@@ -9,7 +9,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from idumb.app.attempt import projections
-from idumb.app.contract import contract_versions
 from idumb.app.core import kept_runs, open_attempt
 from idumb.app.core.journal import Journal, operation_id
 from idumb.app.core.services import Services, run_ref
@@ -44,7 +43,6 @@ class Owned(Struct, frozen=True):
         )
         journal.write(journal.event("operation.started", command=self.command, worktree=self.services.worktree))
         self.opened.append(journal)
-        contract_versions.finish_interrupted(self.services, journal)
         return journal
 
     def record(self) -> Journal:

@@ -20,7 +20,7 @@ from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
 
 _REFS = "refs/idumb/"
-_KEPT_BY = dict.fromkeys(("amendment.intended", "contract.amended"), "the plans of the amended contract")
+_KEPT_BY = {"contract.amended": "the plans of the amended contract"}
 _OF_RUN = (("base", "base_snapshot", "the snapshot before the run"), ("plans", "plans_object", "the plans of the run"))
 """Names of a run, the keys of `run.started` that have their objects, and what they are."""
 

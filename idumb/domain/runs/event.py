@@ -18,7 +18,7 @@ GENESIS = "0" * 64
 
 KINDS = (
     "operation.started", "operation.finished", "run.started", "run.resumed", "guarded.accepted",
-    "amendment.intended", "amendment.abandoned", "contract.amended", "run.locked", "envelope.changed",
+    "contract.amended", "run.locked", "envelope.changed",
     "run.halted", "run.interrupted", "run.paused", "run.completed", "run.failed", "task.carried",
     "task.completed", "task.failed", "task.waiting", "task.accepted", "task.skipped", "task.omitted", "task.reset",
     "task.guided", "attempt.started", "attempt.opened", "attempt.told", "attempt.interrupted",

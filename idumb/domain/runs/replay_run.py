@@ -63,10 +63,6 @@ def _guarded_accepted(state: RunState, event: Event) -> None:
     state.guarded = GuardedFiles(digests, accepted=state.guarded.accepted | accepted)
 
 
-def _amending(state: RunState, event: Event) -> None:
-    state.contract = replace(state.contract, amending=event.payload if event.kind == "amendment.intended" else None)
-
-
 def _amended(state: RunState, event: Event) -> None:
     """Continue under the next version. The payload has `tasks` only if a task changed; completed tasks stay so."""
     p, contract = event.payload, state.contract
@@ -76,7 +72,6 @@ def _amended(state: RunState, event: Event) -> None:
         plans=_plans(p["plans"]),
         version=p["version"],
         chain=p["chain"],
-        amending=None,
         amendments=(*contract.amendments, {**p, "seq": event.seq, "at": event.at}),
         appended=contract.appended | frozenset(p["answers"]),
     )
@@ -204,8 +199,6 @@ HANDLERS: Mapping[str, Callable[[RunState, Event], None]] = {
     "run.failed": _becomes(FAILED),
     "envelope.changed": _envelope_changed,
     "guarded.accepted": _guarded_accepted,
-    "amendment.intended": _amending,
-    "amendment.abandoned": _amending,
     "contract.amended": _amended,
     "verification.recorded": _verified,
     "rollback.intended": _restoring,

@@ -45,7 +45,7 @@ class LockedContract(Struct, frozen=True):
     """The contract that a run follows.
 
     - `version`: counts the locked versions from 1. `chain`: binds each version to those before it.
-    - `amending`: the amendment that was announced but not recorded yet. `amendments`: those recorded.
+    - `amendments`: those recorded.
     - `appended`: answers that the plan itself contains.
     - `lock_in`: what was recorded when the contract was last locked, None before.
     - `envelopes`: the environments of the agents that apply now.
@@ -55,7 +55,6 @@ class LockedContract(Struct, frozen=True):
     plans: tuple[tuple[str, str], ...] = ()
     version: int = 1
     chain: str = ""
-    amending: Mapping[str, Any] | None = None
     amendments: tuple[Mapping[str, Any], ...] = ()
     appended: frozenset[str] = frozenset()
     lock_in: Mapping[str, Any] | None = None

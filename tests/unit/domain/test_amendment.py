@@ -110,14 +110,12 @@ def amended(**more: Any) -> Event:
 def test_the_next_version_is_chained_to_the_previous_one_and_keeps_completed_tasks() -> None:
     run = state()
     run.state = COMPLETED
-    replay.apply(run, event("amendment.intended", to="b" * 64))
     replay.apply(run, amended())
     assert (run.contract.version, run.contract.hash, run.contract.chain) == (
         2,
         "b" * 64,
         chained("a" * 64, "b" * 64),
     )
-    assert not run.contract.amending
     assert run.contract.appended == {"q"}
     assert run.state == COMPLETED
     assert run.tasks["T1-01"].status == outcome.COMPLETED
@@ -133,13 +131,6 @@ def test_an_amended_task_counts_as_changed_and_a_new_one_is_pending() -> None:
     assert run.tasks["T1-03"].status == outcome.PENDING
     assert run.state == HALTED
     assert not run.verified
-
-
-def test_an_abandoned_amendment_keeps_the_contract() -> None:
-    run = state()
-    replay.apply(run, event("amendment.intended", to="b" * 64))
-    replay.apply(run, event("amendment.abandoned", version=2, to="b" * 64))
-    assert (run.contract.amending, run.contract.version, run.contract.hash) == (None, 1, "a" * 64)
 
 
 DONE = (Criterion("AC-1", "it holds", "check", "true"),)
