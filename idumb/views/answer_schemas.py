@@ -38,10 +38,10 @@ def schemas(page: str) -> dict[str, Any]:
 
 def _section(heading: str, body: str) -> tuple[str, dict[str, Any]]:
     name, _, commands = heading.partition(": ")
-    lines = [line for text in body.splitlines() if text.startswith("    ") for line in _lines(text)]
-    text = " ".join(line for line in body.splitlines() if line.strip() and not line.startswith("    "))
+    text, fields, _ = body.split("```")
+    lines = [line for row in fields.strip().splitlines() for line in _lines(row)]
     defined = {line.name: _type(line.type, below) for line, below in _blocks(lines) if line.name[0].isupper()}
-    schema = _DRAFT | {"title": f"data of {commands}" if commands else name, "description": text}
+    schema = _DRAFT | {"title": f"data of {commands}" if commands else name, "description": " ".join(text.split())}
     whole = _type(lines[0].type, next(_blocks(lines))[1]) if lines[0].name == _IS else _object(lines)
     return name, schema | whole | ({"$defs": defined} if defined else {})
 
