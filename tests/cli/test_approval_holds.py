@@ -40,6 +40,7 @@ def _plan(project: Project, mode: str) -> None:
     head = f"success_criteria: [{{text: it is there, check: sh {CHECK}}}]\n"
     if mode == "strict":
         head = STRICT.replace("test -s a.txt", f"sh {CHECK}")
+    head += "invariants: [{id: INV-1, text: it stays, check: test -e README.md}]\n"
     fields = "- **Requirements:** REQ-1\n- **Change:** extending\n" if mode == "strict" else ""
     fields += f"- **Rollback:** compensatable\n  - `sh {BACK}`\n"
     steps = (write("a.txt", "made\n"), shell("echo did >> outside.log"))
@@ -99,7 +100,8 @@ def test_a_rollback_runs_no_command_under_a_void_approval(ran: Project, mode: st
     assert f"files ({BACK})" in answer.error["message"]
     assert not project.exists("ran.log")
     assert project.exists("a.txt")
-    assert project.quick(*back, "--past", "T1-01", "--json").code == 0
+    past = project.quick(*back, "--past", "T1-01", "--json")
+    assert (past.code, past.data["invariants"]) == (0, [])
     assert not project.exists("ran.log")
     assert not project.exists("a.txt")
 

@@ -153,6 +153,27 @@ def test_a_file_saved_during_a_rollback_is_kept_and_the_rollback_is_recorded(
     assert [event for event in _kinds(done) if event == "rollback.abandoned"] == []
 
 
+def test_a_file_saved_just_before_the_rollback_writes_stops_it_and_it_can_be_repeated(
+    done: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    restore = GitTrees.restore
+
+    def late(self: GitTrees, target: str, expected: str, paths: Iterable[str]) -> tuple[Conflict, ...]:
+        done.repo.write("a.txt", "mine")
+        return restore(self, target, expected, paths)
+
+    with monkeypatch.context() as patching:
+        patching.setattr(GitTrees, "restore", late)
+        refused = done.quick(*ROLLBACK, "--yes", "--json")
+    assert (refused.code, refused.error["code"]) == (4, "rollback.conflict")
+    assert (done.read("a.txt"), done.exists("b.txt")) == ("mine", True)
+    abandoned = next(event["payload"] for event in done.events("--kind", "rollback.abandoned"))
+    assert abandoned["reason"] == "a.txt was changed since"
+    done.repo.git("checkout", "a.txt")
+    assert "interrupted" not in done.quick(*ROLLBACK, "--yes").err
+    assert not done.exists("a.txt")
+
+
 def _locked_after_restoring(patching: pytest.MonkeyPatch, project: Project) -> Path:
     """Let another git command take the lock of the index once the files are restored."""
     restore, lock = GitTrees.restore, project.repo.git_dir / "index.lock"
@@ -166,23 +187,26 @@ def _locked_after_restoring(patching: pytest.MonkeyPatch, project: Project) -> P
     return lock
 
 
+@pytest.mark.parametrize("command", ["rollback", "undo"])
 def test_after_half_a_minute_the_rollback_names_the_lock_and_the_next_command_finishes_it(
-    done: Project, monkeypatch: pytest.MonkeyPatch
+    done: Project, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    """R-GIT-3, R-GIT-6: what the user saved meanwhile stays, and is named."""
+    """R-GIT-3, R-GIT-6: what the user saved meanwhile stays, and is named. The next `undo` needs no name."""
+    words = (*ROLLBACK, "--yes") if command == "rollback" else done.undoing()
     with monkeypatch.context() as patching:
         lock = _locked_after_restoring(patching, done)
         seconds = [0.0]
         patching.setattr(SystemClock, "pause", lambda *_: seconds.append(seconds[-1] + 11))
         patching.setattr(SystemClock, "monotonic", lambda _: seconds[-1])
-        refused = done.quick(*ROLLBACK, "--yes", "--json")
+        refused = done.quick(*words, "--json")
     assert refused.error["code"] == "git.commit-refused"
     assert "index.lock" in refused.error["message"]
     assert 30 <= seconds[-1] <= 70  # once with the reports and once without
     lock.unlink()
     done.repo.write("a.txt", "mine\n")
-    finished = done.quick(*ROLLBACK, "--yes")
-    assert (finished.code, "not restored, because they changed: a.txt" in finished.err) == (0, True)
+    finished = done.quick(*(words if command == "rollback" else ("undo",)))
+    assert (finished.code, "Finishing the interrupted" in finished.err) == (0, True)
+    assert "not restored, because they changed: a.txt" in finished.err
     assert (done.read("a.txt"), done.repo.status()) == ("mine\n", [" M a.txt"])
     assert len(done.trailers("Idumb-Rollback")) == 1
 

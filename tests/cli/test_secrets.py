@@ -142,7 +142,7 @@ def test_with_an_unreadable_configuration_variables_are_hidden_by_name(project: 
 
 
 def test_a_secret_in_a_file_waits_for_a_person_before_it_is_committed(asking: Project) -> None:
-    """R-LOG-3: the question names file, line and variable; yes commits."""
+    """R-LOG-3: the question names file, line and variable; yes commits, and undo commits it again."""
     project = asking
     decisions = project.quick("decisions", "--json").data["decisions"]
     assert [(d["id"], d["kind"], d["evidence"]) for d in decisions] == [
@@ -157,6 +157,9 @@ def test_a_secret_in_a_file_waits_for_a_person_before_it_is_committed(asking: Pr
     assert gone_on.code == 0, gone_on.out
     assert VALUE in project.repo.git("show", "HEAD:a.py", "HEAD~1:a.py")
     assert VALUE not in gone_on.out + gone_on.err
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    assert project.quick(*project.undoing()).code == 0
+    assert VALUE in project.repo.git("show", "HEAD:a.py")
 
 
 @pytest.mark.nightly

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+import pytest
+
+from idumb.app.ports import Conflict
+from idumb.git.trees import GitTrees
 from tests.cli.test_repository_states import at_terminal
+from tests.crash import harness
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
@@ -51,7 +58,8 @@ def _work(project: Project) -> list[str]:
     return [line for line in project.repo.status() if ".idumb/" not in line and ".planning/" not in line]
 
 
-def test_undo_of_a_rollback_brings_uncommitted_work_back_uncommitted(prepared: Prepared) -> None:
+@pytest.mark.parametrize("killed", [False, True])
+def test_undo_of_a_rollback_brings_uncommitted_work_back_uncommitted(prepared: Prepared, *, killed: bool) -> None:
     """R-GIT-3, R-GIT-6: the branch has what it had, and the files what they had. A hook makes git commit itself."""
     project = prepared.get(_left_uncommitted)
     _hook(project, "#!/bin/sh\nexit 0\n")
@@ -59,9 +67,15 @@ def test_undo_of_a_rollback_brings_uncommitted_work_back_uncommitted(prepared: P
     assert sorted(_work(project)) == sorted(UNCOMMITTED)
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
     assert _work(project) == []
-    assert project.json(*project.undoing()).code == 0
+    words = project.undoing()
+    if killed:
+        assert harness.run(project, *words, at="before SqliteEventLog.append .*undo.completed").code == harness.KILLED
+    answer = project.json(*words)
+    assert (answer.code, "not restored" in answer.out) == (0, False)
     assert sorted(_work(project)) == sorted(UNCOMMITTED)
     assert {path: entry for path, entry in project.repo.tree("HEAD").items() if path in WORK} == head
+    kept = [ref.rpartition("/")[2] for ref in project.repo.kept() if "/operations/" in ref]
+    assert sorted(kept) == ["after", "after", "before", "before", "committed"]  # git collects none of their objects
     assert [project.read("a.txt"), project.read("b.txt"), project.exists("c.txt")] == ["two\n", "two\n", False]
 
 
@@ -73,6 +87,27 @@ def test_undo_leaves_alone_what_the_user_has_in_the_place_of_files_that_were_gon
     answer = project.json(*project.undoing())
     assert (answer.code, answer.object["warnings"]) == (0, []), answer
     assert [project.read(path) for path in ("a.txt", "b.txt", "c.txt/mine.txt", "d")] == ["two\n"] * 2 + ["mine\n"] * 2
+
+
+def test_undo_names_what_the_user_saved_while_it_brought_uncommitted_work_back(
+    prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-GIT-3, R-GIT-6: after its commit, before it wrote the file."""
+    project = prepared.get(_left_uncommitted)
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    words, restore, after_commit = project.undoing(), GitTrees.restore, iter((False, True))
+
+    def late(self: GitTrees, target: str, expected: str, paths: Iterable[str]) -> tuple[Conflict, ...]:
+        if next(after_commit, False):
+            project.repo.write("a.txt", "mine\n")
+        return restore(self, target, expected, paths)
+
+    monkeypatch.setattr(GitTrees, "restore", late)
+    answer = undo(project, *words[1:])
+    assert (answer.code, answer.object["warnings"]) == (0, ["not restored, because they changed: a.txt"])
+    assert (project.read("a.txt"), project.read("b.txt")) == ("mine\n", "two\n")
+    recorded = project.events("--kind", "undo.completed")[-1]["payload"]
+    assert (recorded["left"], recorded["paths"]) == (["a.txt"], ["b.txt", "c.txt", "d/e.txt"])
 
 
 def _hook(project: Project, script: str) -> None:

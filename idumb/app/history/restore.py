@@ -152,7 +152,6 @@ def finish_interrupted(services: Services, journal: Journal, contract: Contract)
     done = _record(services, journal, contract, *_restore_rest(services, journal.state))
     for words in skipped_warnings(done):
         services.reporter.note(words)
-    publish_reports(services, journal, contract, intended["tasks"])
     return done
 
 
@@ -233,7 +232,7 @@ def _commit(
     unwanted = _uncommitted_before(services, state, after, files)
     changed = tuple(path for path in files if path not in unwanted)
     message = preconditions.message_of_run(services, state, intended["subject"])
-    message += f"{intended['trailer']}\nIdumb-Operation: {intended['operation']}\n"
+    message += f"{intended['trailer']}\nIdumb-Operation: {operation}\n"
     if committable:
         attempt = preconditions.commit(
             services, state, (*changed, *committable), f"{message}Idumb-Reports: {state.phase}\n"
