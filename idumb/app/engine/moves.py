@@ -66,7 +66,6 @@ def advance(context: RunContext, task: Task, *, takes: bool = False) -> Ending:
 
     With `takes`, it begins from what is there.
     """
-    context = context.of(task)
     follows = following if takes else _from_clean_base
     while (move := follows(context, task)).kind != action.START:
         if move.kind == follow.DONE:

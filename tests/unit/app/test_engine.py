@@ -171,6 +171,13 @@ def test_a_raised_ceiling_allows_no_more_attempts_than_the_task_has() -> None:
     assert (run.status(), len(run.calls)) == ({"A": "failed"}, 3)
 
 
+def test_a_ceiling_that_cannot_hold_because_agents_report_no_use_is_named_once() -> None:
+    chosen = replace(EngineRun(task("A")).settings, ceilings={"run": Ceiling(tokens=9)})
+    run = EngineRun(task("A"), task("B"), task("C"), settings=chosen)
+    assert run.run().kind == "done"
+    assert sum("ceiling of the run" in note and "may be exceeded" in note for note in run.notes) == 1
+
+
 def test_a_failed_check_fails_the_attempt_and_nothing_is_committed() -> None:
     run = EngineRun(task("A", verify=("true", "false")))
     run.run(max_attempts=1)
@@ -288,6 +295,17 @@ def test_an_attempt_that_continues_keeps_the_version_of_the_user_that_it_started
     run.repository.files["README"] = b"mine"
     assert run.run().kind == "done"
     assert [question.subject for question in run.asker.asked] == ["base"]
+
+
+def test_an_attempt_that_continues_its_own_work_asks_about_a_save_of_the_user_when_it_is_delivered() -> None:
+    def work(request: AgentRequest, files: Files) -> None:
+        files["README"] = b"%d" % request.attempt
+        run.repository.files["README"] = b"mine"
+
+    run = EngineRun(task("A", files=["README"], verify=("grep -q 2 README",)), work=work, answers={"delivery": "task"})
+    run.builder.continues = True
+    assert run.run().kind == "done"
+    assert [question.subject for question in run.asker.asked] == ["delivery"]
 
 
 # The user works at the same time

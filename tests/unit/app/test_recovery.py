@@ -305,13 +305,16 @@ def straying(**fields: Any) -> EngineRun:
     return EngineRun(task("A"), work=stray, **fields)
 
 
-@every("later", [False, True])
-def test_accepted_changes_continue_the_attempt_at_a_terminal_and_later(*, later: bool) -> None:
+@every("when", ["at once", "at the next start", "by command"])
+def test_accepted_changes_continue_the_attempt_at_a_terminal_and_later(when: str) -> None:
     """R-ASK-2, R-GIT-5: the log says who accepted them, and the builder is not called again."""
-    run = straying(answers={} if later else {"undeclared": "keep"})
-    if later:
+    answers = {"undeclared": "keep"} if when == "at once" else {}
+    run = straying(answers=answers)
+    if when == "by command":
         answered(run, "keep")
-        assert "B" not in run.repository.files
+    elif not answers:
+        assert (run.run().kind, "B" in run.repository.files) == ("waiting", False)
+        answers["undeclared"] = "keep"
     assert run.run().kind == "done"
     assert run.calls == [("A", 1)]
     assert [event.payload["by"] for event in run.events("decision.answered")] == ["Pat"]
