@@ -2,31 +2,25 @@
 
 from __future__ import annotations
 
+import itertools
 import re
-from collections.abc import Iterable
+import shlex
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
+
+import pytest
 
 from idumb.app.ports import Conflict
 from idumb.git import write_back
 from idumb.git.path_state import Step
 from idumb.git.trees import GitTrees
 from idumb.system.clock import SystemClock
-from tests.support.gitrepo import GitSandbox
-from tests.support.plans import run
-from tests.support.prepared import prepared_project
-from tests.support.project import Project, making, task, write
-
-if TYPE_CHECKING:
-    import pytest
-import shlex
-
-import pytest
-
 from tests.support import ended_runs
-from tests.support.plans import PLAN
-from tests.support.prepared import Prepared
-from tests.support.project import shell
+from tests.support.gitrepo import GitSandbox
+from tests.support.plans import PLAN, run
+from tests.support.prepared import Prepared, prepared_project
+from tests.support.project import Project, making, shell, task, write
 
 ROLLBACK = ("rollback", "1", "--to", "start")
 
@@ -47,26 +41,7 @@ def _done(sandbox: GitSandbox) -> Project:
     return project
 
 
-def _failed(sandbox: GitSandbox) -> Project:
-    """T1-02 was built in the editor, changed one file, made another, and failed."""
-    fields = "- **Builder:** editor\n"
-    failing = task("T1-02", files="modify `a.txt`, create `b.txt`", check="false", after="T1-01", fields=fields)
-    project = _project(sandbox, making("T1-01", "a.txt"), failing)
-    assert run(project).code == 5
-    assert project.quick("start", "T1-02").code == 0
-    sandbox.write_all({"a.txt": "two\n", "b.txt": "two\n"})
-    assert project.quick("submit", "T1-02").code == 1
-    return project
-
-
 done = prepared_project(_done)
-
-
-failed = prepared_project(_failed)
-
-
-def _kinds(project: Project) -> list[str]:
-    return [event["kind"] for event in project.events()]
 
 
 def test_rollback_and_undo_make_one_commit_each_with_an_up_to_date_report(done: Project) -> None:
@@ -150,41 +125,33 @@ def test_a_file_saved_during_a_rollback_is_kept_and_the_rollback_is_recorded(
     assert not done.exists("b.txt")
     recorded = next(e for e in reversed(done.events()) if e["kind"] == "rollback.completed")
     assert (recorded["payload"]["paths"], recorded["payload"]["left"]) == (["b.txt"], ["a.txt"])
-    assert [event for event in _kinds(done) if event == "rollback.abandoned"] == []
+    assert done.events("--kind", "rollback.abandoned") == []
 
 
-def test_a_file_saved_just_before_the_rollback_writes_stops_it_and_it_can_be_repeated(
+def before_restoring(patching: pytest.MonkeyPatch, act: Callable[[], object], call: int = 1) -> None:
+    """Let the user act just before files are restored, at this call."""
+    restore, calls = GitTrees.restore, itertools.count(1)
+
+    def late(self: GitTrees, *words: Any) -> tuple[Conflict, ...]:
+        if next(calls) == call:
+            act()
+        return restore(self, *words)
+
+    patching.setattr(GitTrees, "restore", late)
+
+
+def test_a_file_saved_just_before_the_rollback_stops_it_and_it_can_be_repeated(
     done: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    restore = GitTrees.restore
-
-    def late(self: GitTrees, target: str, expected: str, paths: Iterable[str]) -> tuple[Conflict, ...]:
-        done.repo.write("a.txt", "mine")
-        return restore(self, target, expected, paths)
-
-    with monkeypatch.context() as patching:
-        patching.setattr(GitTrees, "restore", late)
-        refused = done.quick(*ROLLBACK, "--yes", "--json")
+    before_restoring(monkeypatch, lambda: done.repo.write("a.txt", "mine"))
+    refused = done.quick(*ROLLBACK, "--yes", "--json")
     assert (refused.code, refused.error["code"]) == (4, "rollback.conflict")
     assert (done.read("a.txt"), done.exists("b.txt")) == ("mine", True)
-    abandoned = next(event["payload"] for event in done.events("--kind", "rollback.abandoned"))
-    assert abandoned["reason"] == "a.txt was changed since"
+    (abandoned,) = done.events("--kind", "rollback.abandoned")
+    assert abandoned["payload"]["reason"] == "a.txt was changed since"
     done.repo.git("checkout", "a.txt")
     assert "interrupted" not in done.quick(*ROLLBACK, "--yes").err
     assert not done.exists("a.txt")
-
-
-def _locked_after_restoring(patching: pytest.MonkeyPatch, project: Project) -> Path:
-    """Let another git command take the lock of the index once the files are restored."""
-    restore, lock = GitTrees.restore, project.repo.git_dir / "index.lock"
-
-    def then_lock(self: GitTrees, target: str, expected: str, paths: Iterable[str]) -> tuple[Conflict, ...]:
-        conflicts = restore(self, target, expected, paths)
-        lock.touch()
-        return conflicts
-
-    patching.setattr(GitTrees, "restore", then_lock)
-    return lock
 
 
 @pytest.mark.parametrize("command", ["rollback", "undo"])
@@ -194,7 +161,8 @@ def test_after_half_a_minute_the_rollback_names_the_lock_and_the_next_command_fi
     """R-GIT-3, R-GIT-6: what the user saved meanwhile stays, and is named. The next `undo` needs no name."""
     words = (*ROLLBACK, "--yes") if command == "rollback" else done.undoing()
     with monkeypatch.context() as patching:
-        lock = _locked_after_restoring(patching, done)
+        lock = done.repo.git_dir / "index.lock"
+        before_restoring(patching, lock.touch)
         seconds = [0.0]
         patching.setattr(SystemClock, "pause", lambda *_: seconds.append(seconds[-1] + 11))
         patching.setattr(SystemClock, "monotonic", lambda _: seconds[-1])
@@ -267,9 +235,3 @@ def test_show_prints_the_files_of_a_killed_attempt(project: Project, tmp_path: P
     assert project.read("README.md") == f"{before}half\nmore\n"
     killed = project.quick("show", "T1-01", "--json").data["attempts"][0]
     assert project.repo.git(*shlex.split(killed["kept"][0])[1:]) == f"{before}half"
-
-
-# -- people -------------------------------------------------------------------------------------------------------
-
-
-# -- hooks, policies, places --------------------------------------------------------------------------------------

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import pytest
 
-from idumb.app.ports import Conflict
-from idumb.git.trees import GitTrees
 from tests.cli.test_repository_states import at_terminal
+from tests.cli.test_rollback import before_restoring
 from tests.crash import harness
 from tests.support import project as projects
 from tests.support.answer import Answer
@@ -95,14 +92,8 @@ def test_undo_names_what_the_user_saved_while_it_brought_uncommitted_work_back(
     """R-GIT-3, R-GIT-6: after its commit, before it wrote the file."""
     project = prepared.get(_left_uncommitted)
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
-    words, restore, after_commit = project.undoing(), GitTrees.restore, iter((False, True))
-
-    def late(self: GitTrees, target: str, expected: str, paths: Iterable[str]) -> tuple[Conflict, ...]:
-        if next(after_commit, False):
-            project.repo.write("a.txt", "mine\n")
-        return restore(self, target, expected, paths)
-
-    monkeypatch.setattr(GitTrees, "restore", late)
+    words = project.undoing()
+    before_restoring(monkeypatch, lambda: project.repo.write("a.txt", "mine\n"), 2)
     answer = undo(project, *words[1:])
     assert (answer.code, answer.object["warnings"]) == (0, ["not restored, because they changed: a.txt"])
     assert (project.read("a.txt"), project.read("b.txt")) == ("mine\n", "two\n")

@@ -11,26 +11,6 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
 from tests.support.project import Project, delete, making, task, write
 
-
-@pytest.fixture
-def ran(prepared: Prepared) -> Project:
-    return prepared.get(_ran)
-
-
-def _ran(sandbox: GitSandbox) -> Project:
-    project = projects.create(sandbox)
-    project.plan(
-        [
-            making("T1-01", "a.txt"),
-            making("T1-02", "b.txt"),
-            task("T1-03", files="delete `README.md`", check="true", after="T1-02", steps=[delete("README.md")]),
-        ]
-    )
-    project.repo.write("mine.txt", "mine\n")
-    assert project.execute().code == 0
-    return project
-
-
 POINTS = (
     "GitTrees.snapshot", "GitTrees.keep ", "SqliteEventLog.append .*rollback.intended", "GitTrees.restore",
     "path_state.exchange", "path_state.place", "write_back._move_aside", "GitHistory.make", "GitHistory.advance",
@@ -91,34 +71,6 @@ def test_an_undo_killed_at_any_point_is_finished_by_the_same_command(prepared: P
     assert "not restored" not in finished.out
     assert project.repo.status() == []
     assert (project.read("a.txt"), project.read("b.txt"), project.exists("README.md")) == ("two\n", "two\n", False)
-
-
-@pytest.mark.nightly
-def test_a_rollback_refused_by_a_hook_can_be_run_again_and_undone_exactly(ran: Project) -> None:
-    """R-GIT-3, F22."""
-    before = ran.repo.ledger()
-    hook = ran.repo.git_dir / "hooks" / "pre-commit"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\necho no >&2\nexit 1\n", encoding="ascii")
-    hook.chmod(0o755)
-    refused = ran.json("rollback", "1", "--to", "start", "--yes")
-    assert refused.code != 0
-    assert refused.error["code"] == "git.commit-refused"
-    hook.unlink()
-    assert ran.idumb("rollback", "1", "--to", "start", "--yes").code == 0
-    assert ran.idumb(*ran.undoing()).code == 0
-    assert projects.user_bytes(before, ran.repo.ledger()) == []
-    assert ran.repo.status() == ["?? mine.txt"]
-
-
-@pytest.mark.nightly
-def test_a_file_removed_by_the_user_before_a_rollback_stays_removed_after_its_undo(ran: Project) -> None:
-    """R-GIT-3: undo restores the earlier state, and that was the user's."""
-    ran.repo.remove("b.txt")
-    before = ran.repo.ledger()
-    assert ran.idumb("rollback", "1", "--to", "T1-01", "--yes").code == 0
-    assert ran.idumb(*ran.undoing()).code == 0
-    assert projects.user_bytes(before, ran.repo.ledger()) == []
 
 
 BEFORE = ("checkpoint.recorded", "run.completed", "verification.recorded", "reports.committed")
