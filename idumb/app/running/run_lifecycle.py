@@ -141,7 +141,7 @@ def supervise(
             **failure_report.of_refusal(services, journal.state, contract, refusal.message),
         }
         if isinstance(refusal, WorkFailed):
-            details = {**failure_report.of_run(services, journal.state, contract, refusal.message), **details}
+            details = {**failure_report.report(services, journal.state, contract, None, refusal.message), **details}
         refusal.details = {**details, **refusal.details}
         raise
     finally:
@@ -265,17 +265,18 @@ def _result(
     failed = next((t for t, s in statuses.items() if s in (outcome.FAILED, outcome.RUNNING)), ending.task)
     if ending.task is not None and statuses.get(ending.task) == outcome.FAILED:
         failed = ending.task  # the task that ended the run may not be the first that failed
-    if ending.kind == agent.EDITOR:
+    if ending.kind == agent.EDITOR or failed not in contract.tasks:
         failed = None
-    failure = failure_report.structured(services, state, contract, failed)
-    if failure is not None:  # a task whose commit git refused has no reason, and one that waits to be delivered runs
-        waits = word == "waiting" and statuses.get(failed or "") != outcome.FAILED
-        failure |= {"error": failure["error"] or ending.words, **({"status": outcome.WAITING} if waits else {})}
-    data["failure"] = failure
     code = errors.EXIT_WAITING if word in {"waiting", "paused"} else errors.EXIT_FAILED
     if word == "paused":
         data["choices"] = actions.rows(actions.for_paused(state))
     words = ending.words or f"{counts.get(outcome.FAILED, 0)} failed, {counts.get(outcome.BLOCKED, 0)} blocked"
+    error, waits = words, code == errors.EXIT_WAITING
+    if failed is not None:  # one whose commit git refused has no reason, and one that waits to be delivered runs
+        waits = word == "waiting" and statuses[failed] != outcome.FAILED
+        error = state.tasks[failed].reason or ending.words
+    failure = failure_report.report(services, state, contract, failed, error, outcome.WAITING if waits else "")
+    data["failure"] = None if failed is None else failure
     slug = {"waiting": "run.waiting", "commit-refused": "git.commit-refused", "halted": "run.halted"}
     slug |= {"paused": "run.paused", agent.EDITOR: "run.in-editor"}
     hint = data["next"][0]
@@ -289,10 +290,7 @@ def _result(
         warnings,
         (slug.get(ending.kind, "run.failed"), f"Phase {contract.phase} is not complete: {words}", hint),
         {
-            **(
-                data["failure"]
-                or failure_report.of_run(services, state, contract, words, waits=code == errors.EXIT_WAITING)
-            ),
+            **failure,
             **({"choices": data["choices"]} if "choices" in data else {}),
             **({"decisions": [d["id"] for d in questions]} if questions else {}),
         },

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from idumb.app.core import actions, questions, run_lookup
@@ -25,61 +25,48 @@ _OF_A_CALL = ("call", "index", "tool", "arguments", "ok", "response", "words", "
 MOST_CALLS = 200
 
 
-def structured(services: Services, state: RunState, contract: Contract, task: str | None) -> dict[str, Any] | None:
+def report(
+    services: Services, state: RunState, contract: Contract, task: str | None, error: str, status: str = ""
+) -> dict[str, Any]:
     """Return the structured failure of a run: what failed or waits, where, with which tool, under which plan.
 
-    `audit_trail` has the newest `MOST_CALLS` events of the task and, of a step plan, earlier tool calls. None if no
-    task failed.
+    `audit_trail` has the newest `MOST_CALLS` events of the task and, of a step plan, earlier tool calls. Without a
+    task, it has those that belong to no task.
     """
+    step: dict[str, Any] = {"step_id": None, "tool": None, "plan_hash": contract.plans[0].sha256}
     if task is None or task not in contract.tasks:
-        return None
-    plan = contract.plan_of(task)
-    of_steps = plan.dialect == phase_ids.DIALECT
-    trail = list(services.log.events(run=state.id, task=task))
+        newest = services.log.events(run=state.id, newest_first=True, limit=MOST_CALLS)
+        trail = sorted((e for e in newest if e.task is None), key=lambda e: e.seq)
+        asked, more = {}, {}
+    else:
+        step, trail = _step(services, state, contract, task)
+        asked, more = _deviation(services, contract, state, task), _could_not_work(services, state, task)
+        if state.tasks[task].status == outcome.WAITING:
+            status = status or outcome.WAITING
+    facts = {"status": status or outcome.FAILED, "error": error, "run": state.id, "phase": state.phase}
+    return {**asked, **facts, **step, "audit_trail": [_entry(e) for e in trail], **more}
+
+
+def _step(services: Services, state: RunState, contract: Contract, task: str) -> tuple[dict[str, Any], list[Event]]:
+    """Return the step of a task at which a run stopped, with its tool and plan, and the events that led to it."""
+    plan, trail = contract.plan_of(task), list(services.log.events(run=state.id, task=task))
     calls = [e for e in trail if e.kind == STEP and not e.payload["ok"]]
-    if of_steps:
+    builder = contracts.builder_of(plan, contract.tasks[task], services.settings)
+    step_id, tool = task, calls[-1].payload["tool"] if calls else builder
+    if plan.dialect == phase_ids.DIALECT:
         before = services.log.events(run=state.id, kind=STEP, newest_first=True, limit=MOST_CALLS)
         trail = sorted([*(e for e in before if e.task != task), *trail], key=lambda e: e.seq)
-    builder = contracts.builder_of(plan, contract.tasks[task], services.settings)
-    steps, waits = contract.tasks[task].steps, state.tasks[task].status == outcome.WAITING
-    report = _report(
-        state,
-        state.tasks[task].reason,
-        trail,
-        waits=waits,
-        step_id=f"{task}.{calls[-1].payload['index']}" if calls and not of_steps else task,
-        tool=calls[-1].payload["tool"] if calls else steps[0].tool if of_steps else builder,
-        plan_hash=plan.sha256,
-    )
-    return {**_deviation(services, contract, state, task), **report, **_could_not_work(services, state, task)}
-
-
-def _report(state: RunState, error: str, trail: Iterable[Event], *, waits: bool, **step: str | None) -> dict[str, Any]:
-    """Return the structured failure of a run at a `step`: its `step_id`, `tool` and `plan_hash`."""
-    status = outcome.WAITING if waits else outcome.FAILED
-    found = {"status": status, "error": error, "run": state.id, "phase": state.phase}
-    return {**found, **step, "audit_trail": [_entry(e) for e in trail]}
-
-
-def of_run(
-    services: Services, state: RunState, contract: Contract, words: str, *, waits: bool = False
-) -> dict[str, Any]:
-    """Return the same for a run that failed as a whole: its plan, and the newest events that belong to no task."""
-    newest = services.log.events(run=state.id, newest_first=True, limit=MOST_CALLS)
-    trail = sorted((e for e in newest if e.task is None), key=lambda e: e.seq)
-    return _report(state, words, trail, waits=waits, step_id=None, tool=None, plan_hash=contract.plans[0].sha256)
+        tool = tool if calls else contract.tasks[task].steps[0].tool
+    elif calls:
+        step_id = f"{task}.{calls[-1].payload['index']}"
+    return {"step_id": step_id, "tool": tool, "plan_hash": plan.sha256}, trail
 
 
 def of_interruption(services: Services, state: RunState, contract: Contract, words: str) -> dict[str, Any]:
     """Return the same for a run that a signal ended; the step is the one that was interrupted."""
-    cut = [
-        t
-        for t, task_state in state.tasks.items()
-        if task_state.attempt.outcome == outcome.CANCELLED and t in state.attempted
-    ]
-    newest = max(cut, key=lambda t: state.attempted[t], default=None)
-    report = structured(services, state, contract, newest) or of_run(services, state, contract, words)
-    return {**report, "status": INTERRUPTED, "error": words, "phase": state.phase}
+    tried = ((state.attempted[t], t) for t in state.attempted if state.tasks[t].attempt.outcome == outcome.CANCELLED)
+    _, newest = max(tried, default=(0, None))
+    return report(services, state, contract, newest, words, INTERRUPTED)
 
 
 def of_verification(
@@ -88,10 +75,9 @@ def of_verification(
     """Return the same for a phase that is not verified; the step is the first criterion that does not hold."""
     broken = [e for e in record["evidence"] if e["result"] not in _HOLDS]
     first = broken[0] if broken else None
-    report = of_run(services, state, contract, record["reason"])
     lines = [f"{e['subject']}: {e['text']} ({e['result']})" for e in broken]
     return {
-        **report,
+        **report(services, state, contract, None, record["reason"]),
         "status": outcome.WAITING if record["status"] == outcome.WAITING else outcome.FAILED,
         "step_id": None if first is None else first["subject"],
         "tool": None if first is None else (first.get("command") or "verify-work"),
@@ -177,8 +163,7 @@ def of_refusal(services: Services, state: RunState, contract: Contract, words: s
     if contract.plans[0].dialect != phase_ids.DIALECT:
         return {}
     turn = next((t for t in contract.order if state.tasks[t].status not in outcome.DONE), None)
-    report = structured(services, state, contract, turn)
-    return {} if report is None else {**report, "error": words}
+    return {} if turn is None else report(services, state, contract, turn, words)
 
 
 def _could_not_work(services: Services, state: RunState, task: str) -> dict[str, Any]:
