@@ -17,7 +17,7 @@ from idumb.app.contract.contract_versions import NextVersion
 from idumb.app.core import actions, run_lookup
 from idumb.app.core.services import Result, Services, again
 from idumb.app.history import rollback
-from idumb.app.review import consent_lines
+from idumb.app.review import ask_consent
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
 from idumb.domain import amendment
@@ -244,8 +244,8 @@ def _confirm(
         )
     if request.yes or request.agreed is not None:
         return
-    locked_lines = set(consent_lines.lines(services, difference.contract, {}))
-    runs = [line for line in consent_lines.lines(services, new, {}) if line not in locked_lines]
+    locked_lines = set(ask_consent.lines(services, difference.contract, {}))
+    runs = [line for line in ask_consent.lines(services, new, {}) if line not in locked_lines]
     evidence = (
         *changes,
         *(overlap.words for overlap in overlaps),

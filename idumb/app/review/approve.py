@@ -12,7 +12,7 @@ from idumb.app.consent import needs, phase_grants
 from idumb.app.contract import contract_versions, loading, plan_checks
 from idumb.app.core import actions, run_lookup
 from idumb.app.core.services import Result, Services, fields
-from idumb.app.review import consent_lines
+from idumb.app.review import ask_consent
 from idumb.domain import contract as contracts
 from idumb.domain import grant as grants
 from idumb.domain.action import Action, Choice, Decision
@@ -267,7 +267,7 @@ def _confirm(services: Services, contract: Contract, approval: Grant, covered: t
     question = Decision.confirmation(
         f"approval.{contract.hash[:12]}",
         "approval",
-        f"Approve {consent_lines.subject_of(contract)}",
+        f"Approve {ask_consent.subject_of(contract)}",
         "Once approved, it runs on this machine without further questions, whenever you start it, until anything"
         " listed here changes.",
         covered,
@@ -283,7 +283,7 @@ def _confirm(services: Services, contract: Contract, approval: Grant, covered: t
 
 def lines(services: Services, contract: Contract, approval: Grant) -> Iterable[str]:
     """Yield everything that the approval covers, in words and in full."""
-    yield from consent_lines.lines(services, contract, approval.parts, _ALL_PATHS)
+    yield from ask_consent.lines(services, contract, approval.parts, _ALL_PATHS)
     tools = sorted({s.tool for t in contract.tasks.values() for s in t.steps})
     yield f"tools of steps: {', '.join(tools) if tools else 'none'}"
     bound = {name: part.value for name, part in approval.parts.items()}

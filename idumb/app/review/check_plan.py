@@ -11,7 +11,6 @@ from idumb.app.contract import contract_versions, loading, plan_checks, run_lock
 from idumb.app.contract.loading import Loaded
 from idumb.app.core import run_lookup, schedule
 from idumb.app.core.services import Result, Services
-from idumb.app.review import consent_lines
 from idumb.domain import contract as contracts
 from idumb.domain import errors, whole_numbers
 from idumb.domain.action import Action
@@ -129,7 +128,7 @@ def _contract_fields(services: Services, contract: Contract) -> dict[str, Any]:
         "settings_hash": contracts.governing_settings(contract.plans, services.settings).digest(),
         "policy_hash": services.policy.digest,
         "approval": phase_grants.status(services, contract),
-        "limits": consent_lines.limits(services),
+        "limits": {scope: ceiling.words for scope, ceiling in services.settings.ceilings.items() if ceiling.words},
         "run_command": phase_ids.run_command(contract.phase),
     }
 
