@@ -233,7 +233,7 @@ def run(
     `source` is the handoff that the run takes up, "" if none; `name` may be None if there is one. An unfinished run of
     the same bytes and inputs continues.
     """
-    from idumb.app.running import execute_phase  # only a run needs the engine
+    from idumb.app.running import dry_run, execute_phase  # only a run needs the engine
 
     document = _handoff(services, source, name) if source else None
     receiver = handoff.workflow_of(document.to_agent) if document is not None else None
@@ -251,7 +251,7 @@ def run(
         services.plans.hold(phase, folder, [(path, data)])
     request = replace(request, phase=phase)
     if request.rehearsal:
-        return execute_phase.rehearse(services, request)
+        return dry_run.rehearse(services, request)
     contract = _admitted(services, request, (path, data) if is_new else None)
     if document is not None and document.status == handoff.PENDING:
         handoffs.update(services, document.handoff_id, handoff.IN_PROGRESS, who, f"taken up by {phase}")

@@ -37,13 +37,13 @@ def execute_phase_command(phase: str, ask: bool, **flags: Any) -> Result:
 
         with options.services() as services:
             return next_task.prepare(services, arguments.phase_id(phase, services.root))
-    from idumb.app.running import execute_phase, resume
+    from idumb.app.running import dry_run, execute_phase, resume
     from idumb.app.running.admission import Request
 
     with options.services(progress=True) as services:
         request = Request(arguments.phase_id(phase, services.root), **flags)
         if request.rehearsal:
-            return execute_phase.rehearse(services, request)
+            return dry_run.rehearse(services, request)
         return resume.ask_and_resume(services, request, execute_phase.execute(services, request))
 
 
@@ -94,13 +94,13 @@ def execute_command(services: options.Container, file: str, **flags: Any) -> Res
     A step plan is strict: approve it with `idumb approve FILE` first. An unfinished run of the same file continues.
     Other commands take the path of the file, from the repository's root, as its phase.
     """
-    from idumb.app.running import execute_phase
+    from idumb.app.running import dry_run, execute_phase
     from idumb.app.running.admission import Request
 
     path = arguments.step_plan_path(file, services.root)
     phase = arguments.phase_of_file(path) or execute_phase.phase_of_step_plan(path)
     request = Request(phase, command="execute", **flags)
-    return execute_phase.rehearse(services, request) if request.rehearsal else execute_phase.execute(services, request)
+    return dry_run.rehearse(services, request) if request.rehearsal else execute_phase.execute(services, request)
 
 
 @options.command("quick", text="run.ended")

@@ -12,7 +12,7 @@ from idumb.app.contract import loading
 from idumb.app.core import attempt, run_lookup, schedule
 from idumb.app.core.services import Result, Services, progress_path
 from idumb.app.reading import debugging
-from idumb.app.upkeep.doctor import Look
+from idumb.app.upkeep.doctor_log import Look
 from idumb.domain import errors, health
 from idumb.domain.action import Action
 from idumb.domain.runs import replay, run, spending, transitions
