@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 from idumb.domain.action import Action, plain
-from idumb.views import markup, phrases
+from idumb.views import forms, markup, phrases
 
 Data = Mapping[str, Any]
 
@@ -21,17 +21,16 @@ _STEP, _COMMAND = "  ", "      "
 def render(text: str, data: Data) -> str:
     """Return the text for people, ending with a newline unless empty. `data` is the `data` of the JSON answer.
 
-    `text` is `module.function` in `idumb.views.answers`. Every text in the data is escaped here, once.
+    `text` is `module.name` of a form or a function in `idumb.views.answers`. Every text in the data is escaped here.
     """
     module, _, function = text.partition(".")
     if module == "status" and "phases" not in data:
         module = "run"  # the next task of one phase
-    renderer: Callable[[Data], Sequence[str] | str] = getattr(import_module(f"idumb.views.answers.{module}"), function)
-    if module == "status":  # it escapes its lines itself
-        return str(renderer(data))
+    answers: Any = import_module(f"idumb.views.answers.{module}")
     data = plain(data)
     shown = data if text in _DOCUMENTS else escaped(data)
-    lines = renderer(shown)
+    form = getattr(answers, "FORMS", {}).get(function)
+    lines: Sequence[str] | str = getattr(answers, function)(shown) if form is None else forms.fill(form, shown)
     return lines if isinstance(lines, str) else phrases.whole([*lines, *phrases.commands(shown)])
 
 

@@ -9,6 +9,8 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import asdict
+
 from idumb.app.ports import PromptRequest
 from idumb.domain import contract as contracts
 from idumb.domain import outcome
@@ -86,7 +88,7 @@ class MarkdownDocuments:
             status=_status(kept.status),
             verdict=verdict,
             validation={None: "skipped", outcome.PASS: "pass"}.get(verdict, "fail"),
-            used=phrases.spent(task_state.progress.spent) if of_agents else {},
+            used=phrases.spent(asdict(task_state.progress.spent)) if of_agents else {},
             evidence=evidence,
             ledger=ledger,
             recorded=ledgers.RECORDED,

@@ -21,7 +21,6 @@ from pygments.util import ClassNotFound
 
 from idumb.app.reading.report_page import Card, Page, Span
 from idumb.domain import outcome, wording
-from idumb.domain.runs.spending import Spent
 from idumb.system import named_files
 from idumb.views import graph, phrases
 
@@ -130,9 +129,7 @@ def _first_pass(page: Page) -> tuple[int, int]:
 
 
 def _spent(row: Mapping[str, Any] | None) -> Mapping[str, str]:
-    if not row:
-        return {"tokens": "0", "cost": "$0.00"}
-    return phrases.spent(Spent(**{name: row[name] for name in Spent.__struct_fields__ if name in row}))
+    return phrases.spent(row or {"tokens": 0, "cost_usd": 0})
 
 
 def _proven(card: Card) -> bool:

@@ -4,12 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
-
-from idumb.domain import wording
-
-if TYPE_CHECKING:
-    from idumb.domain.runs.spending import Spent
+from typing import Any
 
 Data = Mapping[str, Any]
 Lines = Sequence[str] | str
@@ -31,14 +26,19 @@ def findings(rows: Iterable[Data]) -> list[str]:
     return lines
 
 
-def uncommitted(data: Data) -> list[str]:
-    """Return plans and settings that are not committed, and the command that commits them."""
-    files = data.get("untracked")
-    if not files:
-        return []
-    paths = wording.listed(files["paths"])
-    lacks = "have the reports but not these files" if files.get("reports") else "not have these files"
-    return [f"Not committed: {paths}. A clone would {lacks}.", f"  {files['command']}"]
+BLOCKED = "blocked* Blocked by {by} ({status}[: {reason}]): {tasks}"
+QUESTIONS = """
+decisions* {id}: {what}
+*   why: {why}
+* evidence*   - {}
+* choices*   [{command}][{command:!}idumb decide {above.id} {id}]
+* *       {text}: {consequence}
+""".strip()
+UNCOMMITTED = """
+Not committed: {untracked.paths:5}. A clone would lack these files[{untracked.reports:?, although it has the reports}].
+  {untracked.command}
+""".strip()
+"""Forms of what several answers have: blocked tasks, open questions, and plans and settings that are not committed."""
 
 
 def columns(rows: Sequence[Sequence[str]], indent: str = "  ", widest: int = sys.maxsize) -> list[str]:
@@ -59,23 +59,25 @@ def outline(data: Data, indent: str = "  ") -> list[str]:
     lines: list[str] = []
     for name, each in known.items():
         if isinstance(each, dict):
-            lines.append(f"{indent}{name} {_on_one_line(each)}")
+            lines.append(f"{indent}{name} {on_one_line(each)}")
         elif isinstance(each, list):
-            lines += [f"{indent}{name}", *(f"{indent}  - {_on_one_line(item)}" for item in each)]
+            lines += [f"{indent}{name}", *(f"{indent}  - {on_one_line(item)}" for item in each)]
         elif "\n" in str(each):
             lines += [f"{indent}{name}", *(f"{indent}  | {line}" for line in lines_of(str(each)))]
         else:
-            lines.append(f"{indent}{name:<{width}} {_on_one_line(each)}")
+            lines.append(f"{indent}{name:<{width}} {on_one_line(each)}")
     return lines
 
 
-def _on_one_line(item: Any) -> str:
+def on_one_line(item: Any) -> str:
     if isinstance(item, bool):
         return "yes" if item else "no"
+    if isinstance(item, list | tuple):
+        return ", ".join(map(on_one_line, item))
     if not isinstance(item, dict):
         return moment(str(item))
     known = {name.replace("_", " "): each for name, each in item.items() if each not in (None, "", 0, [])}
-    return ", ".join(f"{name} {_on_one_line(each)}" for name, each in known.items())
+    return ", ".join(f"{name} {on_one_line(each)}" for name, each in known.items())
 
 
 def commands(data: Data) -> list[str]:
@@ -92,43 +94,29 @@ def resolving(files: Sequence[Data]) -> list[str]:
     return [*(f"    {row}" for row in rows), *more]
 
 
-def choices(question: Data) -> list[str]:
-    """Return the command of each choice, with its consequence."""
-    lines: list[str] = []
-    for choice in question.get("choices", ()):
-        command = choice.get("command") or f"idumb decide {question['id']} {choice['id']}"
-        lines.append(f"  {command}")
-        lines.append(f"      {choice['text']}: {choice['consequence']}")
-    return lines
+def quoted(text: str | None, most: int, mark: str) -> str:
+    """Return the last lines of an output after a mark, below a line that counts the omitted ones."""
+    lines = (text or "").rstrip("\n").split("\n")
+    omitted = [f"({counted(len(lines) - most, 'earlier line')} omitted)"] if len(lines) > most else []
+    return "\n".join(f"{mark}{line}" for line in (*omitted, *lines[-most:])) if text and text.strip() else ""
 
 
-def last_lines(text: str, most: int, indent: str) -> list[str]:
-    """Return the last lines of an output, after a line that counts the omitted ones."""
-    lines = text.rstrip("\n").split("\n")
-    omitted = len(lines) - most
-    head = [f"({counted(omitted, 'earlier line')} omitted)"] if omitted > 0 else []
-    return [f"{indent}{line}" for line in (*head, *lines[-most:])]
+def says_why(row: Data) -> bool:
+    """Return whether the output of a check or a gate matters: it failed, or a gate could not decide."""
+    from idumb.domain.proof.evidence import BROKEN, UNPROVEN
 
-
-def passed_before(row: Data) -> str:
-    """Return what a passed check does not show, if it passed before the work too."""
-    return (
-        " (passed before the work too, so it does not show it)"
-        if row.get("control") == "passed" == row["result"]
-        else ""
-    )
-
-
-def is_open_gate(row: Data) -> bool:
-    """Return whether a gate could not decide: its output says why."""
-    return bool(row["result"] == "unproven" and row["subject"].startswith("gate "))
+    is_open_gate = row["result"] == UNPROVEN and row["subject"].startswith("gate ")
+    return is_open_gate or row["result"] in BROKEN
 
 
 def evidence(row: Data) -> str:
-    """Return `passed AC-1: pytest -q`, with the exit code of a check that failed."""
+    """Return `failed AC-1: pytest -q (exit 1)`, and what a passed check does not show."""
     code = f" (exit {row['exit_code']})" if row.get("exit_code") else ""
+    only = " (level 0: only reported)" if row.get("level") == 0 else ""
+    if row.get("control") == "passed" == row["result"]:
+        only += " (passed before the work too, so it does not show it)"
     how = row.get("command") or row.get("text") or ""
-    return f"{str(row['result']).replace('_', ' ')} {row['subject']}: {how}{code}"
+    return f"{str(row['result']).replace('_', ' ')} {row['subject']}: {how}{code}{only}"
 
 
 def ended(attempt: Data, commit: str = "") -> str:
@@ -161,11 +149,6 @@ def verification(record: Data) -> str:
         rest = [words for words in record["open"] if words not in record["reason"]]
         return f"Checks passed, not everything is verified: {'; '.join([reason, *rest])}"
     return f"Verification {record['status']}: {reason}"
-
-
-def weaker(record: Data) -> list[str]:
-    """Return one line for each reason why evidence proves less, with its subjects."""
-    return [f"  weaker: {row['reason']}: {wording.listed(row['subjects'], _FEW)}" for row in record["weaker"]]
 
 
 def why(task: Data) -> str:
@@ -232,12 +215,21 @@ def sum_of(reported: float, unknown: int, words_of: str) -> str:
     return f"{words_of} and {counted(unknown, 'unknown call')}" if reported else UNKNOWN
 
 
-def spent(sums: Spent) -> Mapping[str, str]:
+def spent(row: Data) -> Mapping[str, str]:
     """Return the tokens and the cost of agents, with their unknown parts."""
     return {
-        "tokens": sum_of(sums.tokens, sums.unknown_tokens, str(sums.tokens)),
-        "cost": sum_of(sums.cost_usd, sums.unknown_cost, money(sums.cost_usd)),
+        "tokens": sum_of(row["tokens"], row.get("unknown_tokens", 0), str(row["tokens"])),
+        "cost": sum_of(row["cost_usd"], row.get("unknown_cost", 0), money(row["cost_usd"])),
     }
+
+
+def used(row: Data) -> str:
+    """Return `2 calls, 45s, tokens 30 and 1 unknown call, cost $0.10`, without what is nothing."""
+    words = spent(row)
+    parts = [counted(row["calls"], "call")] if row.get("calls") else []
+    parts += [duration(row["seconds"])] if row["seconds"] else []
+    parts += [f"tokens {words['tokens']}"] if row["tokens"] or row.get("unknown_tokens") else []
+    return ", ".join([*parts, *([f"cost {words['cost']}"] if row["cost_usd"] or row.get("unknown_cost") else [])])
 
 
 def count(value: int | None) -> str:

@@ -6,6 +6,8 @@ import posixpath
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import asdict
+
 from idumb.domain import outcome, rerun
 from idumb.domain.action import STOPPED
 from idumb.domain.contract import Contract
@@ -69,7 +71,7 @@ def render(
         ended=state.state in _ENDED,
         result="pass" if len(settled) == len(statuses) else "partial" if settled else "fail",
         seconds=sum(task.progress.seconds for task in state.tasks.values()),
-        used=phrases.spent(spent) if reported else {},
+        used=phrases.spent(asdict(spent)) if reported else {},
         done=done,
         accepted=ids(outcome.ACCEPTED),
         failed=ids(outcome.FAILED),

@@ -243,7 +243,7 @@ def test_an_undeclared_symbol_and_a_missing_one_fail_the_task_and_are_named(proj
     assert "the symbol third was declared (add third), but nothing did that" in reasons[1]
     shown = project.quick("show", "T1-01")
     assert "undeclared: added symbol other in slug.py, declared nothing" in shown.out
-    assert "added symbol slugify in slug.py, as declared" in shown.out
+    assert "declared: added symbol slugify in slug.py, declared add" in shown.out
     assert "--on-deviation" not in shown.out
 
 
@@ -266,7 +266,7 @@ def test_symbols_are_in_checkpoint_and_summary_declared_or_not_and_a_language_th
     assert "added other in slug.py" in summary
     assert "added other in free.py" in summary
     assert "added slugify in free.py" in project.read(".idumb/brain/execution/1/checkpoint-T1-02.md")
-    assert "symbols of free.py: added other, slugify" in project.quick("show", "T1-02").out
+    assert "recorded: added symbol other in free.py" in project.quick("show", "T1-02").out
     rows = project.quick("show", "T1-02", "--json").data["attempts"][-1]["ledger"]
     assert [row["status"] for row in rows if "symbol" in row] == ["recorded", "recorded"]
     assert "not judged" in project.quick("show", "T1-03").out

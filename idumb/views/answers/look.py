@@ -5,31 +5,50 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from idumb.domain import rerun
-from idumb.views import markup, phrases
+from idumb.views import forms, markup, phrases
 from idumb.views.answers import run
 
-_GISTS = [
-    "subject",
-    "command",
-    "outcome",
-    "result",
-    "status",
-    "tool",
-    "intent",
-    "reason",
-    "choice",
-    "what",
-    "to",
-    "commit",
-]
+FORMS = {
+    "verify": """
+Only {events:#event} intact: the chain breaks at event {broken_at}.
+else Intact: {events:#event}, chained without a gap. Head: {head}
+Confirmed outside the database up to event {witnessed}.
+""",
+    "workspace": """
+Run {run} of phase {phase}: {intact:?as its tasks left it}. Log head: {head}
+else Run {run} of phase {phase}: not as its tasks left it. Log head: {head}
+broken* - {}
+changed* - not as committed here: {}
+""",
+}
+_VERIFIED = """
+Phase {phase}: {said}
+evidence*   {result} | {subject} | {command or text:70}
+weaker*   weaker: {reason}: {subjects:5}
+mismatches*   mismatch: {}
+requirements*   {met:!}{id} is not met
+accepted*   accepted by a person, not proven: {name}
+skipped*   skipped: {}
+others*   not done: {}
+judged_by*   opinion of the {role}: [{verdict}][{verdict:!none}]
+* judgements*     {holds:!}{criterion} does not hold: {why}
+* * citations*       {file}:{line}[{resolves:! (does not exist)}]
+  no success criterion, invariant or test: {alone}
+Report: {place}
+Plan for the gaps: {gap_plan}
+"""
+_PROVEN = """
+Phase {phase}, run {run}, in a fresh clone:
+else Phase {phase} at HEAD ({commit:short}), in a fresh clone:
+rows*   {id} | {words} | {place} | {counted}
+failed* {id} {subject} now fails[, exit {exit_code}]: {command or text}[ ({why})]
+* {shown}
+"""
+_GISTS = (
+    "subject", "command", "outcome", "result", "status", "tool", "intent", "reason", "choice", "what", "to", "commit",
+)  # fmt: skip
 """What the line of an event shows of its payload, in this order."""
 _OUTPUT_LINES = 10
-_RESULTS = {
-    "proven": "proven",
-    "mismatch": "not proven",
-    "no_commit": "not proven",
-    "nothing_to_run": "nothing to rerun",
-}
 _CHECKS = {
     rerun.SAME: "as recorded",
     rerun.NOW_FAILS: "now fails",
@@ -42,16 +61,14 @@ _CHECKS = {
 def report(data: phrases.Data) -> phrases.Lines:
     """Return the written paths, or the text of summary and verification."""
     if data["written"]:
-        return ["Written:", *(f"  {path}" for path in data["written"])]
+        return forms.fill("written= {}", data)
     shown = [row["text"] for row in data["reports"] if not row["path"].startswith(".idumb/")]
     return "\n".join(shown)
 
 
 def log(data: phrases.Data) -> phrases.Lines:
     """Return one line per event: number, time, kind, task, and a gist."""
-    if not data["events"]:
-        return ["No events match."]
-    return phrases.columns(events(data["events"]), "")
+    return phrases.columns(events(data["events"]), "") or ["No events match."]
 
 
 def events(rows: Sequence[phrases.Data]) -> list[tuple[str, ...]]:
@@ -64,120 +81,61 @@ def _where(event: phrases.Data) -> str:
 
 def _gist(event: phrases.Data) -> str:
     payload = event["payload"]
-    return " ".join(_in_words(payload[key]) for key in _GISTS if payload.get(key))
-
-
-def _in_words(value: object) -> str:
-    return "; ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
-
-
-def verify(data: phrases.Data) -> phrases.Lines:
-    """Return how far the event chain is intact, and its head."""
-    count = phrases.counted(data["events"], "event")
-    if data["broken_at"] is not None:
-        return [f"Only {count} intact: the chain breaks at event {data['broken_at']}."]
-    confirmed = [f"Confirmed outside the database up to event {data['witnessed']}."] if data["witnessed"] else []
-    return [f"Intact: {count}, chained without a gap. Head: {data['head']}", *confirmed]
-
-
-def workspace(data: phrases.Data) -> phrases.Lines:
-    """Return whether a run's files are unchanged."""
-    lines = [f"- {line}" for line in data["broken"]]
-    lines += [f"- not as committed here: {path}" for path in data["changed"]]
-    words = "as its tasks left it" if data["intact"] else "not as its tasks left it"
-    return [f"Run {data['run']} of phase {data['phase']}: {words}. Log head: {data['head']}", *lines]
+    return " ".join(phrases.on_one_line(payload[key]) for key in _GISTS if payload.get(key))
 
 
 def bundle(data: phrases.Data) -> phrases.Lines:
     if data["written"]:
-        return [f"Written: {', '.join(data['written'])}", f"  sha256 {data['sha256']}"]
+        return forms.fill("Written: {written}\n: sha256", data)
     return markup.json_text({name: data[name] for name in ("bundle", "sha256", "signed")})
 
 
 def verify_work(data: phrases.Data) -> phrases.Lines:
     """Return each check with its result, the gaps, and the path of the report."""
-    rows = [(e["result"], e["subject"], phrases.clip((e.get("command") or e["text"]), 70)) for e in data["evidence"]]
-    lines = [f"Phase {data['phase']}: {phrases.verification(data)}", *(phrases.columns(rows) if rows else [])]
-    lines += phrases.weaker(data)
-    lines += [f"  mismatch: {text}" for text in data.get("mismatches", ())]
-    lines += [f"  {r['id']} is not met" for r in data.get("requirements", ()) if not r["met"]]
-    lines += [f"  accepted by a person, not proven: {task}" for task in data.get("accepted", ())]
-    lines += [f"  skipped: {task}" for task in data.get("skipped", ())]
     unfinished = (f"{task} ({standing})" for task, standing in data.get("unfinished", {}).items())
-    lines += [f"  not done: {task}" for task in unfinished if task not in data["reason"]]
-    lines += _opinions(data)
     weak = data["status"] == "partial" and data.get("decision") is None
     alone = "nothing proves the work" if weak else "only the tasks' own checks prove the work"
-    lines += [] if rows else [f"  no success criterion, invariant or test: {alone}"]
-    lines.append(f"Report: {run.report_place(data, data['report'])}")
-    lines += [f"Plan for the gaps: {data['gap_plan']}"] if data.get("gap_plan") else []
-    return lines
-
-
-def _opinions(data: phrases.Data) -> list[str]:
-    """Return the opinions of agents: only refuted criteria, with citations."""
-    lines = []
-    for opinion in data.get("judged_by", ()):
-        lines.append(f"  opinion of the {opinion['role']}: {opinion['verdict'] or 'none'}")
-        for judgement in opinion["judgements"]:
-            places = (
-                f"{c['file']}:{c['line']}" + ("" if c["resolves"] else " (does not exist)")
-                for c in judgement["citations"]
-            )
-            refutation = (
-                f"{judgement['criterion']} does not hold: {judgement['why']} [{', '.join(places) or 'nothing cited'}]"
-            )
-            lines += [] if judgement["holds"] else [f"    {refutation}"]
-    return lines
+    words = {
+        "said": phrases.verification(data),
+        "others": [task for task in unfinished if task not in data["reason"]],
+        "alone": "" if data["evidence"] else alone,
+        "place": run.report_place(data, data["report"]),
+    }
+    return forms.fill(_VERIFIED, {**data, **words})
 
 
 def prove(data: phrases.Data) -> phrases.Lines:
     """Return where the proof ran, a line for each task and for the phase, and the details of what differs."""
-    lines = [f"{_proof_head(data)}:", *phrases.columns(_proof_rows(data))]
-    for name, checks in _checks(data):
-        for check in checks:
-            lines += _details(name, check)
-    return lines
+    return forms.fill(_PROVEN, {**data, "rows": _proven(data), "failed": _failed(data)})
 
 
 def summary(data: phrases.Data) -> phrases.Lines:
     """Return the same as Markdown, for the summary of a CI job or a comment."""
-    lines = [f"### {_proof_head(data)}: {'proven' if data['proven'] else 'not proven'}", ""]
-    lines += markup.table(
-        ("task", "result", "commit", "checks"), [[markup.prose(c) for c in row] for row in _proof_rows(data)]
-    )
-    for name, checks in _checks(data):
-        failed = [line for check in checks for line in _details(name, check)]
-        lines += ["", *markup.block("\n".join(failed))] if failed else []
-    return phrases.whole([*lines, ""])
+    head, *lines = prove(data)
+    cells = [[markup.prose(row[name]) for name in ("id", "words", "place", "counted")] for row in _proven(data)]
+    failed = markup.block("\n".join(lines[len(cells) :])) if _failed(data) else []
+    table = markup.table(("task", "result", "commit", "checks"), cells)
+    return phrases.whole([f"### {head} {'proven' if data['proven'] else 'not proven'}", "", *table, "", *failed, ""])
 
 
-def _proof_head(data: phrases.Data) -> str:
-    phase = f"Phase {data['phase']}"
-    if data["run"]:
-        return f"{phase}, run {data['run']}, in a fresh clone"
-    return f"{phase} at HEAD ({phrases.short(data['commit'])}), in a fresh clone"
-
-
-def _proof_rows(data: phrases.Data) -> list[tuple[str, str, str, str]]:
-    recorded = data["run"] is not None
-    rows = [
-        (row["id"], _RESULTS[row["result"]], _proof_place(row), _counted(row, recorded=recorded))
-        for row in data["tasks"]
+def _proven(data: phrases.Data) -> list[phrases.Data]:
+    """Return what the line of each task and of the phase says."""
+    results = {row["result"] for row in data["criteria"]}
+    result = "mismatch" if rerun.NOW_FAILS in results else "proven" if results - {rerun.NOT_RUN} else "nothing_to_run"
+    phase = {**data, "id": "phase", "result": result, "checks": data["criteria"], "why": "", "status": ""}
+    rows = [*data["tasks"], *([phase] if results else [])]
+    return [
+        {
+            "id": row["id"],
+            "words": {"nothing_to_run": "nothing to rerun", "proven": "proven"}.get(row["result"], "not proven"),
+            "place": _place(row),
+            "counted": _counted(row, recorded=data["run"] is not None),
+        }
+        for row in rows
     ]
-    if data["criteria"]:
-        phase = {"checks": data["criteria"], "why": "", "status": ""}
-        found = {row["result"] for row in data["criteria"]}
-        result = "mismatch" if rerun.NOW_FAILS in found else "proven" if found - {rerun.NOT_RUN} else "nothing_to_run"
-        rows.append(("phase", _RESULTS[result], _proof_place(data), _counted(phase, recorded=recorded)))
-    return rows
 
 
-def _checks(data: phrases.Data) -> list[tuple[str, list[phrases.Data]]]:
-    return [*((str(row["id"]), row["checks"]) for row in data["tasks"]), ("phase", data["criteria"])]
-
-
-def _proof_place(row: phrases.Data) -> str:
+def _place(row: phrases.Data) -> str:
     if row["commit"]:
         return f"at {phrases.short(row['commit'])}"
     return "at a hidden checkpoint, which is no commit" if row["checkpoint"] else "no commit"
@@ -193,11 +151,11 @@ def _counted(row: phrases.Data, *, recorded: bool) -> str:
     return ", ".join([*accepted, *counted]) or "no evidence is recorded"
 
 
-def _details(name: str, check: phrases.Data) -> list[str]:
-    if check["result"] != rerun.NOW_FAILS:
-        return []
-    exit_code = "" if check["exit_code"] is None else f", exit {check['exit_code']}"
-    why = f" ({check['why']})" if check["why"] else ""
-    head = f"{name} {check['subject']} now fails{exit_code}: {check['command'] or check['text']}{why}"
-    shown = phrases.last_lines(check["output"], _OUTPUT_LINES, "  | ") if check["output"].strip() else []
-    return [head, *shown]
+def _failed(data: phrases.Data) -> list[phrases.Data]:
+    groups = [*((row["id"], row["checks"]) for row in data["tasks"]), ("phase", data["criteria"])]
+    return [
+        {**check, "id": name, "shown": phrases.quoted(check["output"], _OUTPUT_LINES, "  | ")}
+        for name, checks in groups
+        for check in checks
+        if check["result"] == rerun.NOW_FAILS
+    ]

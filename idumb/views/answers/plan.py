@@ -2,196 +2,136 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator
 
-from idumb.domain import wording
-from idumb.views import phrases
+from idumb.views import forms, phrases
 
-
-def plan_phase(data: phrases.Data) -> phrases.Lines:
-    """Return findings and objections to the last draft, and the path of the plan or the draft."""
-    if data.get("prompt"):
-        return ["Nothing was run or written.", *phrases.ruled(data["prompt"])]
-    lines = phrases.findings(data["findings"])
-    lines += [f"plan-checker: {text}" for text in data["objections"]]
-    lines += [""] if lines else []
-    rounds = f" in {phrases.counted(data['rounds'], 'round')}" if data["rounds"] else ""
-    if data["written"]:
-        lines.append(f"Wrote {data['path']}: {phrases.tasks(data['tasks'])}{rounds}.")
-    if data["kept"]:
-        lines.append(f"The last draft is kept in {data['kept']}")
-    return lines
-
-
-def new(data: phrases.Data) -> phrases.Lines:
-    """Return the findings, and the written plan with its new tasks."""
-    lines = phrases.findings(data["findings"])
-    if data["written"]:
-        lines.append(f"Wrote {wording.listed(data['tasks'])} to {data['path']}.")
-    return lines
+_PROMPT = """
+{prompt:?Nothing was run or written.}
+{prompt:ruled}
+"""
+FORMS = {
+    "plan_phase": f"""{_PROMPT}
+{{findings:findings}}
+objections* plan-checker: {{}}
+{{written:?Wrote}} {{path}}: {{tasks:#task}}[ in {{rounds:+round}}].
+The last draft is kept in {{kept}}
+""",
+    "new": """
+{findings:findings}
+{written:?Wrote} {tasks:5} to {path}.
+""",
+    "research": f"""{_PROMPT}
+{{written:?Wrote}} {{path}}.
+else {{prompt:!}}{{path}} is {{standing}}.
+The previous file is kept in {{kept}}
+""",
+    "discuss": """
+questions* {answer:!}{id}: {text}
+*     {why}
+{questions:#question}[, open: {open}]
+The questions are in {path}
+""",
+    "diff": """
+{same:?No changes in} phase {phase} since run {since.number}, version {since.version}.
+else Changed in phase {phase} since run {since.number}, version {since.version}:
+lines*   {}
+{same:!}  contract {contract_hash}
+""",
+    "amend": """
+Phase {phase} continues with version {version} of its contract.
+what*   {}
+completed_work*   {words}
+reset*   {} can be retried
+  contract {contract_hash}
+""",
+}
+_IMPORTED = """
+{diff:block}
+changes* {}
+{written:?Wrote} {path}: {tasks:#task} of {kind}.
+else {changes:?}{path} was not changed.
+else {path} is current: its source has not changed.
+unread*40 Not read: {path}:{line}: {text}
+Marked as done in the source, not witnessed by idumb: {done:12}
+Add files to: {without files:12}
+Add a check to: {without a check:12}
+Look over x-inferred of: {inferred:12}
+"""
+_CHECKED = f"""
+{{findings:findings}}
+{{findings:?}}
+Phase {{phase}}: [{{tasks:#task}} in ]{{plans:#plan}}, [mode {{mode}}, ][{{errors:+error}}][{{errors:!no errors}}]\
+[, {{warnings:+warning}}].
+{phrases.UNCOMMITTED}
+"""
+_SELF_CHECK = """
+  self-check: {answers:counts}
+refused*     no: {question}[ {evidence:1}]
+"""
+_HASHES = """
+open_questions*     not judged, {id}: {question}
+plan_hashes*   sha256 {value}  {name}
+plan_versions*   (version {value})  {name}
+  phase    {phase_hash}  (sha256sum over these lines)
+  next free task id: {next_free_id}
+"""
+_VALID = """
+  contract {contract_hash}
+limits*   a {name} may use {value}
+  approval: {approval.standing}[ ({approval.changed} changed)], by {approval.by} at {approval.validated_at}\
+[, until {approval.expires}]
+"""
 
 
 def import_plan(data: phrases.Data) -> phrases.Lines:
     """Return what was imported, what is inferred, and what a person must add."""
-    path = data["path"]
     rows = data["tasks"]
-    lines = phrases.lines_of(data["diff"]) if data["diff"] else []
-    lines += data["changes"]
-    if not data["written"]:
-        lines.append(f"{path} {'was not changed' if data['changes'] else 'is current: its source has not changed'}.")
-    else:
-        what = "" if data["changes"] else f": {phrases.tasks(len(rows))} of {data['kind']}"
-        lines.append(f"Wrote {path}{what}.")
-    for row in data["unread"][:_MOST_UNREAD]:
-        lines.append(f"Not read: {row['path']}:{row['line']}: {row['text']}")
-    more = len(data["unread"]) - _MOST_UNREAD
-    lines += [f"Not read: {more} lines more, which --json lists under data.unread"] if more > 0 else []
-    done = [row["id"] for row in rows if row["done"]]
-    lines += [f"Marked as done in the source, not witnessed by idumb: {wording.listed(done, _MOST)}"] if done else []
-    for word in ("files", "a check"):
-        ids = [row["id"] for row in rows if word in row["missing"]]
-        lines += [f"Add {word} to: {wording.listed(ids, _MOST)}"] if ids else []
-    inferred = [row["id"] for row in rows if row["inferred"]]
-    lines += [f"Look over x-inferred of: {wording.listed(inferred, _MOST)}"] if inferred else []
-    return lines
-
-
-_MOST, _MOST_UNREAD = 12, 40
-
-
-def research(data: phrases.Data) -> phrases.Lines:
-    if data.get("prompt"):
-        return ["Nothing was run or written.", *phrases.ruled(data["prompt"])]
-    path = data["path"]
-    if not data["written"]:
-        return [f"{path} is current."] if data["standing"] == "current" else ""
-    kept = [f"The previous file is kept in {data['kept']}"] if data["kept"] else []
-    return [f"Wrote {path}.", *kept]
-
-
-def discuss(data: phrases.Data) -> phrases.Lines:
-    """Return the open questions and the number of answered ones."""
-    lines = []
-    for question in data["questions"]:
-        if question["answer"] is None:
-            lines.append(f"{question['id']}: {question['text']}")
-            lines += [f"    {question['why']}"] if question["why"] else []
-    done = len(data["questions"]) - len(data["open"])
-    lines += [f"{done} of {phrases.counted(len(data['questions']), 'question')} answered."]
-    lines += [f"The questions are in {data['path']}"] if data["path"] else []
-    return lines
+    ids = {name: [row["id"] for row in rows if row[name]] for name in ("done", "inferred")}
+    ids |= {f"without {word}": [row["id"] for row in rows if word in row["missing"]] for word in ("files", "a check")}
+    return forms.fill(_IMPORTED, {**data, **ids})
 
 
 def check_plan(data: phrases.Data) -> phrases.Lines:
     """Return findings and a summary; for a valid plan also its contract hash and the next command."""
-    lines = _findings(data)
-    if data["errors"] or "contract_hash" not in data:
-        return lines
-    approval = data.get("approval") or {}
-    doubtful = _approval(approval) if approval.get("standing", "live") != "live" else []
-    return [*lines, f"  contract {data['contract_hash']}", *_limits(data), *doubtful, *_next(data)[:1]]
-
-
-def _limits(data: phrases.Data) -> list[str]:
-    return [f"  a {scope} may use {words}" for scope, words in data.get("limits", {}).items()]
+    is_live = (data.get("approval") or {}).get("standing") == "live"
+    valid = _valid({**data, "approval": None if is_live else data.get("approval")})
+    return [*forms.fill(_CHECKED, data), *valid, *([*_next(data)][:1] if valid else [])]
 
 
 def verbose(data: phrases.Data) -> phrases.Lines:
     """Return the same with hashes, self-check, next free id, and commands for use without a terminal."""
-    lines = [*_findings(data), *_self_check(data.get("self_check", ()))]
-    if data["errors"] or "contract_hash" not in data:
-        return lines
-    lines += [f"    not judged, {each['id']}: {each['question']}" for each in data.get("open_questions", ())]
-    versions = {path: f" (version {version})" for path, version in data.get("plan_versions", {}).items()}
-    hashes = data["plan_hashes"].items()
-    lines += [f"  sha256 {sha}  {path}{versions.get(path, '')}" for path, sha in hashes]
-    lines += [f"  phase    {data['phase_hash']}  (sha256sum over these lines)"] if "phase_hash" in data else []
-    lines += [f"  contract {data['contract_hash']}", f"  next free task id: {data['next_free_id']}"]
-    return [*lines, *_limits(data), *_approval(data.get("approval")), *_next(data)]
+    given = [each["answer"] for each in data.get("self_check", ())]
+    answers = {word: given.count(word) for word in ("yes", "no", "not judged")}
+    refused = [each for each in data.get("self_check", ()) if each["answer"] == "no"]
+    valid = _valid(data)
+    shown = {**data, "answers": answers if given else None, "refused": refused}
+    below = [*forms.fill(_HASHES, data), *valid, *_next(data)] if valid else []
+    return [*forms.fill(_CHECKED + _SELF_CHECK, shown), *below]
 
 
-def _findings(data: phrases.Data) -> list[str]:
-    lines = phrases.findings(data["findings"])
-    lines += [""] if lines else []
-    lines.append(f"Phase {data['phase']}: {_tasks(data)}{_summed(data)}.")
-    return [*lines, *(f"  {line}" for line in phrases.uncommitted(data))]
+def _valid(data: phrases.Data) -> list[str]:
+    return [] if data["errors"] or "contract_hash" not in data else forms.fill(_VALID, data)
 
 
-def _next(data: phrases.Data) -> list[str]:
-    """Return the next command, also for use without a terminal."""
+def _next(data: phrases.Data) -> Iterator[str]:
+    """Yield the next command, then that for use without a terminal."""
+    phase = data["phase"]
+    command = data.get("run_command") or f"idumb execute-phase {phase}"
     if data.get("verified"):
-        return ["This contract is verified."]
-    command = data.get("run_command") or f"idumb execute-phase {data['phase']}"
-    if (data.get("approval") or {}).get("standing") == "live":
-        return [f"Next: {command} (this contract is approved)"]
-    if data["mode"] == "strict":
+        yield "This contract is verified."
+    elif (data.get("approval") or {}).get("standing") == "live":
+        yield f"Next: {command} (this contract is approved)"
+    elif data["mode"] == "strict":
         question_ids = ",".join(question["id"] for question in data.get("open_questions", ()))
         answers = f" --answer {question_ids}=yes" if question_ids else ""
-        phase = data["phase"]
-        return [
-            f"Next: idumb approve {phase} (it shows what will run, and asks)",
-            f"  without a terminal: idumb approve {phase} --hash {data['contract_hash']}{answers}",
-        ]
-    if data.get("consent"):
-        return [f"Next: {command} (you already consented to this contract)"]
-    return [
-        f"Next: {command} (it shows what will run, and asks)",
-        f"  without a terminal: {command} --approve {data['consent_hash']}",
-    ]
-
-
-def _self_check(answers: Sequence[phrases.Data]) -> list[str]:
-    """Return the number of self-check answers, and each question answered no."""
-    if not answers:
-        return []
-    given = [answer["answer"] for answer in answers]
-    counted = [f"{given.count(word)} {word}" for word in ("yes", "no", "not judged") if word in given]
-    lines = [f"  self-check: {', '.join(counted)}"]
-    negative = (each for each in answers if each["answer"] == "no")
-    return [*lines, *(f"    no: {each['question']} {wording.listed(each['evidence'], 1)}" for each in negative)]
-
-
-def _approval(approval: phrases.Data | None) -> list[str]:
-    if approval is None:
-        return []
-    changed = f" ({', '.join(approval['changed'])} changed)" if approval["changed"] else ""
-    until = f", until {approval['expires']}" if approval["expires"] else ""
-    by = f"by {approval['by']} at {approval['validated_at']}{until}"
-    return [f"  approval: {approval['standing']}{changed}, {by}"]
-
-
-def _tasks(data: phrases.Data) -> str:
-    plans = phrases.counted(len(data["plans"]), "plan")
-    return f"{phrases.tasks(data['tasks'])} in {plans}, mode {data['mode']}, " if "tasks" in data else f"{plans}, "
-
-
-def _summed(data: phrases.Data) -> str:
-    wrong = phrases.counted(data["errors"], "error") if data["errors"] else "no errors"
-    return f"{wrong}, {phrases.counted(data['warnings'], 'warning')}" if data["warnings"] else wrong
-
-
-def diff(data: phrases.Data) -> phrases.Lines:
-    since = data["since"]
-    subject = f"phase {data['phase']} since {_locked(since)}"
-    if data["same"]:
-        return [f"No changes in {subject}."]
-    lines = (f"  {line}" for line in data["lines"])
-    return [f"Changed in {subject}:", *lines, f"  contract {data['contract_hash']}"]
-
-
-def _locked(since: phrases.Data) -> str:
-    version = f", version {since['version']}" if since["version"] > 1 else ""
-    return f"run {since['number']}{version}"
-
-
-def amend(data: phrases.Data) -> phrases.Lines:
-    """Return the new contract version, its changes, and the tasks that can be retried."""
-    lines = [f"Phase {data['phase']} continues with version {data['version']} of its contract."]
-    lines += [f"  {line}" for line in data["what"]]
-    lines += [f"  {completed['words']}" for completed in data["completed_work"]]
-    lines += [f"  {task} can be retried" for task in data["reset"]]
-    lines.append(f"  contract {data['contract_hash']}")
-    return lines
+        yield f"Next: idumb approve {phase} (it shows what will run, and asks)"
+        yield f"  without a terminal: idumb approve {phase} --hash {data['contract_hash']}{answers}"
+    elif data.get("consent"):
+        yield f"Next: {command} (you already consented to this contract)"
+    else:
+        yield f"Next: {command} (it shows what will run, and asks)"
+        yield f"  without a terminal: {command} --approve {data['consent_hash']}"
 
 
 def graph(data: phrases.Data) -> phrases.Lines:

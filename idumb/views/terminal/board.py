@@ -9,6 +9,7 @@ from msgspec import Struct, field
 
 from idumb.app.reading.watch import Expected, Now
 from idumb.domain import outcome
+from idumb.domain.proof import evidence
 from idumb.domain.runs import spending
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.spending import Spent
@@ -50,7 +51,7 @@ Line = tuple[str, str]
 
 def _stays(event: Event) -> bool:
     if event.kind == "evidence.recorded":
-        return event.payload.get("result") in plain_progress.FAILED
+        return event.payload.get("result") in evidence.BROKEN
     if event.kind == "attempt.finished":
         return event.payload.get("outcome") not in {outcome.COMPLETED, outcome.WAITING}
     return event.kind in _STAYING

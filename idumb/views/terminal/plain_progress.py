@@ -8,13 +8,11 @@ from typing import Any, TextIO
 from msgspec import Struct, field
 
 from idumb.domain import outcome
-from idumb.domain.proof import evidence
 from idumb.domain.runs.event import Event
-from idumb.views import markup, phrases
+from idumb.views import forms, markup, phrases
 
 _WIDTH = 160
 _OUTPUT_LINES = 5
-FAILED = frozenset({evidence.FAILED, evidence.ERRORED, evidence.TIMED_OUT})
 
 
 class QuietStream:
@@ -85,28 +83,17 @@ class LineContext(Struct):
         elif event.kind == "checkpoint.recorded":
             self.checkpoints[event.task or ""] = event.payload
 
-    def texts(self, *foreign: object) -> list[str]:
-        """Return foreign texts, each clipped, on one line and safe for a terminal."""
-        lines = [" ".join(str(text).split()) for text in foreign]
-        shown = self.escape("\n".join(lines)).split("\n")
-        if len(shown) != len(lines):  # a secret may seem to begin in one text and end in the next
-            shown = [self.escape(line) for line in lines]
-        return [phrases.clip(line, _WIDTH) for line in shown]
-
     def text(self, foreign: object) -> str:
-        return self.texts(foreign)[0]
+        """Return a foreign text clipped, on one line and safe for a terminal."""
+        return phrases.clip(self.escape(" ".join(str(foreign).split())), _WIDTH)
 
     def task_label(self, event: Event) -> str:
         """Return `[2/5] T1-02 Unique slugs`, as far as known."""
         task_id = event.task or ""
-        title = self.titles.get(task_id) or event.payload.get("title") or ""
+        title = self.text(self.titles.get(task_id) or event.payload.get("title") or "")
         position = self.positions.get(task_id)
         number = f"[{position}/{len(self.positions)}] " if position else ""
-        return number + " ".join(self.texts(task_id, title) if title else self.texts(task_id))
-
-    def because(self, payload: Mapping[str, Any]) -> str:
-        reason = payload.get("reason") or payload.get("feedback") or ""
-        return f": {self.text(reason)}" if reason else ""
+        return f"{number}{self.text(task_id)} {title}".rstrip()
 
 
 def render(event: Event, context: LineContext) -> str | None:
@@ -116,122 +103,64 @@ def render(event: Event, context: LineContext) -> str | None:
     """
     try:
         context.learn(event)
-        shown = _LINES.get(event.kind)
-        return shown(event, context) if shown is not None else None
+        form = _LINES.get(event.kind)
+        lines = [] if form is None else forms.fill(form, _values(event, context))
     except (KeyError, TypeError, ValueError, AttributeError) as problem:
         return f"{event.kind} (not shown: {problem!r})"
+    return "\n".join(lines) or None
 
 
-def _run(event: Event, context: LineContext) -> str:
-    phase = f"Phase {context.text(event.payload['phase'])}: " if event.payload.get("phase") else ""
-    # The reason of a resumed run is the command that the user just typed.
-    because = "" if event.kind == "run.resumed" else context.because(event.payload)
-    return f"{phase}run {event.run or ''} {event.kind.removeprefix('run.')}{because}"
+def _values(event: Event, context: LineContext) -> Mapping[str, Any]:
+    """Return what the form of an event can say; all of it is safe for a terminal."""
+    payload = event.payload
+    short = {name: value for name, value in payload.items() if name != "output"}
+    safe = {name: context.text(value) if isinstance(value, str) else value for name, value in short.items()}
+    if event.kind == "evidence.recorded":
+        safe |= {"words": phrases.evidence(safe), "shown": _first_lines(payload, context)}
+    elif event.kind == "run.locked":
+        safe["doubts"] = [context.text(part["why"]) for part in payload["parts"] if part["value"] not in (None, 1)]
+    return {
+        **safe,
+        "run": event.run,
+        "ended": event.kind.partition(".")[2],
+        "attempt": event.attempt or 1,
+        "label": context.task_label(event),
+        "kept": context.checkpoints.pop(event.task or "", {}) if event.kind == "task.completed" else {},
+        # Completed and waiting attempts are shown by the line of the task.
+        "is_over": payload.get("outcome") in (outcome.COMPLETED, outcome.WAITING),
+    }
 
 
-def _locked(event: Event, context: LineContext) -> str:
-    """Return the confidence at the start of a run, with the parts that reduce it."""
-    p = event.payload
-    doubts = [context.text(part["why"]) for part in p["parts"] if part["value"] is not None and part["value"] < 1]
-    return f"Locked in: confidence {p['confidence']:.2f}" + (f" ({'; '.join(doubts)})" if doubts else "")
-
-
-def _attempt_started(event: Event, context: LineContext) -> str:
-    return f"{context.task_label(event)} … attempt {event.attempt or 1}"
-
-
-def _attempt_told(event: Event, context: LineContext) -> str:
-    p = event.payload
-    message = f": {context.text(p['message'])}" if p["message"] else ""
-    return f"    the {context.text(p['role'])} says {context.text(p['state'])}{message}"
-
-
-def _attempt_interrupted(event: Event, context: LineContext) -> str:
-    return f"    attempt {event.attempt or 1} interrupted{context.because(event.payload)}"
-
-
-def _attempt_finished(event: Event, context: LineContext) -> str | None:
-    """Return a line for an attempt that failed; completed and waiting ones are shown by the line of the task."""
-    ended = str(event.payload["outcome"])
-    if ended in (outcome.COMPLETED, outcome.WAITING):
-        return None
-    return f"    attempt {event.attempt or 1} {ended.replace('_', ' ')}{context.because(event.payload)}"
-
-
-def _evidence(event: Event, context: LineContext) -> str:
-    p = event.payload
-    code = f" (exit {p['exit_code']})" if p.get("exit_code") else ""
-    subject, how = context.texts(p["subject"], p.get("command") or p.get("text") or "")
-    only = " (level 0: only reported)" if p.get("level") == 0 else ""
-    line = f"    {str(p['result']).replace('_', ' ')} {subject} {how}{code}{only}{phrases.passed_before(p)}"
-    shown = (
-        _first_lines(str(p.get("output") or ""), context) if p["result"] in FAILED or phrases.is_open_gate(p) else []
-    )
-    return "\n".join([line, *shown])
-
-
-def _first_lines(output: str, context: LineContext) -> list[str]:
+def _first_lines(row: Mapping[str, Any], context: LineContext) -> list[str]:
     """Return the first lines of a failed check's output."""
-    lines = [line for line in output.splitlines() if line.strip()]
+    lines = [line for line in str(row.get("output") or "").splitlines() if line.strip() and phrases.says_why(row)]
+    more = len(lines) - _OUTPUT_LINES
     shown = [f"      | {phrases.clip(context.escape(line), _WIDTH)}" for line in lines[:_OUTPUT_LINES]]
-    more = len(lines) - len(shown)
     return [*shown, f"      | … and {phrases.counted(more, 'more line')}"] if more > 0 else shown
 
 
-def _decision(event: Event, context: LineContext) -> str:
-    return f"    decision {event.payload['id']}: {context.text(event.payload.get('what', ''))}"
-
-
-def _completed(event: Event, context: LineContext) -> str:
-    kept = context.checkpoints.pop(event.task or "", {})
-    took = f" in {phrases.duration(kept['seconds'])}" if "seconds" in kept else ""
-    commit = f", commit {phrases.short(kept['commit'])}" if kept.get("commit") else ""
-    return f"    completed{took}{commit}"
-
-
-def _ended(event: Event, context: LineContext) -> str:
-    return f"    {event.kind.removeprefix('task.')}{context.because(event.payload)}"
-
-
-def _failed(event: Event, context: LineContext) -> str:
-    """Return the line of a failed task; the line of its attempt has the reason."""
-    attempts = event.payload.get("attempts")
-    return f"    failed after {phrases.counted(attempts, 'attempt')}" if attempts else _ended(event, context)
-
-
-def _waiting(event: Event, context: LineContext) -> str | None:
-    """Return why a task waits; None if the line of its question says so."""
-    return None if event.payload.get("decisions") else f"    {context.text(event.payload.get('reason') or 'waiting')}"
-
-
-def _settled(event: Event, context: LineContext) -> str:
-    return f"{context.task_label(event)}: {event.kind.removeprefix('task.')}{context.because(event.payload)}"
-
-
-def _carried(event: Event, context: LineContext) -> str:
-    return f"{context.task_label(event)}: done by run {context.text(event.payload['from_run'])}, unchanged since"
-
-
-_LINES: Mapping[str, Callable[[Event, LineContext], str | None]] = {
-    "run.started": _run,
-    "run.resumed": _run,
-    "run.halted": _run,
-    "run.interrupted": _run,
-    "run.paused": _run,
-    "run.completed": _run,
-    "run.failed": _run,
-    "run.locked": _locked,
-    "attempt.started": _attempt_started,
-    "attempt.told": _attempt_told,
-    "attempt.interrupted": _attempt_interrupted,
-    "attempt.finished": _attempt_finished,
-    "evidence.recorded": _evidence,
-    "decision.asked": _decision,
-    "task.completed": _completed,
-    "task.failed": _failed,
-    "task.waiting": _waiting,
-    "task.accepted": _settled,
-    "task.skipped": _settled,
-    "task.omitted": _settled,
-    "task.carried": _carried,
+_RUN = "[Phase {phase}: ]run {run} {ended}[: {reason}]"
+_SETTLED = "{label}: {ended}[: {reason}]"
+_LINES: Mapping[str, str] = {
+    "run.started": _RUN,
+    "run.resumed": "[Phase {phase}: ]run {run} {ended}",  # its reason is the command that the user just typed
+    "run.halted": _RUN,
+    "run.interrupted": _RUN,
+    "run.paused": _RUN,
+    "run.completed": _RUN,
+    "run.failed": _RUN,
+    "run.locked": "Locked in: confidence {confidence}[ ({doubts})]",
+    "attempt.started": "{label} … attempt {attempt}",
+    "attempt.told": "    the {role} says {state}[: {message}]",
+    "attempt.interrupted": "    attempt {attempt} interrupted[: {reason or feedback}]",
+    "attempt.finished": "    {is_over:!attempt} {attempt} {outcome:spoken}[: {reason or feedback}]",
+    "evidence.recorded": "    {words}\n{shown:lines}",
+    "decision.asked": "    decision {id}: {what}",
+    "task.completed": "    completed[ in {kept.seconds:duration}][, commit {kept.commit:short}]",
+    "task.failed": "    failed after {attempts:+attempt}\nelse     failed[: {reason}]",
+    "task.waiting": "{decisions:!}    {reason}",  # the line of its question says so
+    "task.accepted": _SETTLED,
+    "task.skipped": _SETTLED,
+    "task.omitted": _SETTLED,
+    "task.carried": "{label}: done by run {from_run}, unchanged since",
 }

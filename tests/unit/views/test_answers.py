@@ -6,7 +6,6 @@ from typing import Any
 
 from idumb.domain.action import Action
 from idumb.views import answer
-from idumb.views.answers import plan as answer_plan
 from idumb.views.answers import status as answer_status
 from tests.support.cases import every
 
@@ -138,7 +137,7 @@ def _view(**more: Any) -> dict[str, Any]:
 def test_foreign_text_is_escaped() -> None:
     hostile = "a\x1b[2J\u202eb"
     view = _view(title=hostile, problems=[hostile], next=[_row("T1-04", "ready") | {"title": hostile}])
-    texts = [answer_status.status(view), answer_status.upcoming(view), answer_status.roadmap(view)]
+    texts = [answer.render(f"status.{name}", view) for name in ("status", "upcoming", "roadmap")]
     run = _run("partial", reason=hostile, tasks=[_row("T1-02", "failed", reason=hostile)])
     texts.append(answer.render("run.ended", run))
     texts.append(answer.failure("x.y", hostile, hostile, [{**FINDING, "message": hostile, "found": hostile}]))
@@ -162,8 +161,8 @@ def test_status_and_next_say_each_fact_once_and_end_with_the_command() -> None:
 def test_an_import_shows_forty_of_the_lines_that_it_did_not_read() -> None:
     unread = [{"path": "TODO.md", "line": 1, "text": "a mark"}] * 100
     data = {"path": "p", "kind": "checklist", "tasks": [], "diff": "", "changes": [], "written": True, "next": []}
-    shown = [line for line in answer_plan.import_plan({**data, "unread": unread}) if line.startswith("Not read")]
-    assert (len(shown), shown[-1]) == (41, "Not read: 60 lines more, which --json lists under data.unread")
+    *shown, last = answer.render("plan.import_plan", {**data, "unread": unread}).splitlines()[1:]
+    assert (len(shown), last) == (40, "  and 60 more; --json has them")
 
 
 LOOK = {

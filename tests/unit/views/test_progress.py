@@ -34,12 +34,12 @@ def _lines(log: examples.Log) -> list[str]:
 def test_plain_progress_reads_like_a_log() -> None:
     assert _lines(examples.partial_run())[:8] == [
         "Phase 1: run 0123456789abcdef started",
-        "    passed AC-1 pytest -q",
+        "    passed AC-1: pytest -q",
         "[1/5] T1-01 Slug function … attempt 1",
         "    completed in 1m15s, commit 1a2b3c4",
         "[2/5] T1-02 Unique slugs … attempt 1",
         "    attempt 1 failed: AC-1 failed",
-        "    failed AC-1 pytest -q (exit 1)",
+        "    failed AC-1: pytest -q (exit 1)",
         "      | old output",
     ]
 
@@ -97,7 +97,7 @@ def _failing(log: examples.Log, output: str) -> None:
 
 
 FAILED_CHECK = [
-    "    failed AC-1 pytest -q (exit 1)",
+    "    failed AC-1: pytest -q (exit 1)",
     "      | assert 1 == 2",
     "      |   where 1 = one()",
     "      | three",

@@ -1,0 +1,127 @@
+"""Fill forms: texts that look as their reader sees them, with fields for the values of an answer.
+
+- `{name}` is a value, `{name.part}` one inside it, `{name or other}` the first that is there. In a row, `{}` is all of
+  it, `{above.name}` a value of what has the row.
+- `{name:form}` is a value in a form: one of `_FORMS`; a number, the most characters of a text or entries of a list;
+  `#noun`, how many, also none; `+noun`, how many, if any; `?words`, these words if the value is true, `!words` if not.
+- A line with a field that has no value is omitted. So is a part in `[ ]`. `else` begins a line for that case.
+- `: name name:form` is a line for each of these values, with its name.
+- `name* ` begins a line that is printed for each row of a list; ` | ` parts its columns. An object's rows have `name`
+  and `value`. `* ` begins a further line of each row. If the first line or column is omitted, the row is. `name= ` does
+  the same below a heading, and `name*9 ` for 9 rows at most.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from idumb.domain import wording
+from idumb.views import phrases
+
+_FORMS: Mapping[str, Callable[[Any], str]] = {
+    "": phrases.on_one_line,
+    "block": lambda text: text.rstrip("\n"),
+    "changed": lambda row: phrases.line_counts(row["added"], row["removed"]),
+    "counts": lambda counts: ", ".join(f"{number} {name}" for name, number in counts.items() if number),
+    "duration": phrases.duration,
+    "findings": lambda rows: "\n".join(phrases.findings(rows)),
+    "indented": lambda text: "\n".join(f"  {line}" for line in phrases.lines_of(text)),
+    "lines": "\n".join,
+    "outline": lambda row: "\n".join(phrases.outline(row)),
+    "percent": lambda share: f"{share:.0%}",
+    "reported": lambda usage: phrases.usage(usage).removesuffix(phrases.UNKNOWN),
+    "ruled": lambda text: "\n".join(phrases.ruled(text)),
+    "short": phrases.short,
+    "spent": phrases.used,
+    "spoken": lambda text: str(text).replace("_", " "),
+    "tail": lambda text: phrases.quoted(text, 20, "    | "),
+    "words": " ".join,
+}
+_WIDEST = 60  # a longer cell moves only its own line
+_ROWS = re.compile(r"((?:\{[\w.]+:[?!]\})?)([\w.]+)([*=])(\d*) (.*)", re.DOTALL)
+_OPTIONAL = re.compile(r"\[(.*?)\]")
+_FIELD = re.compile(r"\{([\w. ]*):?([^}]*)\}")
+
+
+def fill(form: str, data: Mapping[str, Any]) -> list[str]:
+    """Return the lines of a form with the values of the data."""
+    lines: list[str] = []
+    printed = True
+    for part in re.split(r"\n(?!\* )", form.removeprefix("\n").removesuffix("\n")):
+        if not (printed and part.startswith("else ")):
+            new = _part(part.removeprefix("else "), data)
+            printed = bool(new)
+            lines += new
+    return lines
+
+
+def _part(form: str, data: Mapping[str, Any]) -> list[str]:
+    if form.startswith(": "):
+        fields = (field.partition(":") for field in form.split()[1:])
+        texts = ((name, _text(name, in_form, data)) for name, _, in_form in fields)
+        return [f"  {_label(name)}: {text}" for name, text in texts if text is not None]
+    rows = _ROWS.match(form)
+    if rows is None:
+        return _line(form, data)
+    condition, name, sign, most, of_row = rows.groups()
+    lines = _rows(data, name, of_row, int(most or sys.maxsize)) if _line(condition, data) else []
+    if sign == "*" or not lines:
+        return lines
+    return [f"{_label(name).capitalize()}:", *(f"  {line}" for line in lines)]
+
+
+def _label(name: str) -> str:
+    return name.rpartition(".")[2].replace("_", " ")
+
+
+def _rows(data: Mapping[str, Any], path: str, form: str, most: int) -> list[str]:
+    values = _inside(data, path)
+    if isinstance(values, Mapping):
+        values = [{"name": name, "value": value} for name, value in values.items()]
+    first, *more = form.split("\n* ")
+    rows = [{"": row, "above": data, **(row if isinstance(row, Mapping) else {})} for row in values or ()]
+    filled = [([_line(cell, row) for cell in first.split(" | ")], row) for row in rows[:most]]
+    kept = [([*map("".join, cells)], row) for cells, row in filled if cells[0]]
+    heads = phrases.columns([cells for cells, _ in kept], "", _WIDEST)
+    below = [fill("\n".join(more), row) if more else [] for _, row in kept]
+    lines = [line for head, rest in zip(heads, below, strict=True) for line in (head, *rest)]
+    return [*lines, f"  and {len(rows) - most} more; --json has them"] if len(rows) > most else lines
+
+
+def _line(form: str, data: Mapping[str, Any]) -> list[str]:
+    """Return the line with its values, or nothing if one is missing."""
+    line = ""
+    for number, part in enumerate(_OPTIONAL.split(form)):
+        values = [_text(name, in_form, data) for name, in_form in _FIELD.findall(part)]
+        if None not in values:
+            given = map(str, values)
+            line += _FIELD.sub(lambda _, given=given: next(given), part)
+        elif number % 2 == 0:  # not in brackets
+            return []
+    return [line]
+
+
+def _text(names: str, form: str, data: Mapping[str, Any]) -> str | None:
+    value = next((found for name in names.split(" or ") if (found := _inside(data, name)) is not None), None)
+    kind, words = form[:1], form[1:]
+    if kind in {"?", "!"}:
+        return words if bool(value) == (kind == "?") else None
+    if value is None:
+        return None
+    if kind in {"#", "+"}:
+        number = value if isinstance(value, int) else len(value)
+        return phrases.counted(number, words) if number or kind == "#" else None
+    if form.isdigit():
+        is_list = isinstance(value, list | tuple)
+        return wording.listed(value, int(form)) if is_list else phrases.clip(str(value), int(form))
+    return _FORMS[form](value) or None
+
+
+def _inside(data: Any, path: str) -> Any:
+    """Return a value; None for one that says nothing."""
+    for name in path.split("."):
+        data = data.get(name) if isinstance(data, Mapping) else None
+    return None if data in ("", (), [], {}) else data

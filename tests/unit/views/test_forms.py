@@ -1,0 +1,73 @@
+"""Forms: what their fields, rows and optional parts print."""
+
+from __future__ import annotations
+
+import pkgutil
+import re
+from importlib import import_module
+from typing import Any
+
+from idumb.views import answers, forms
+from tests.support import schemas
+from tests.support.cases import every
+
+DATA: dict[str, Any] = {
+    "id": "T1", "none": None, "zero": 0, "no": False, "at": "2026-01-02T03:04:05Z", "names": ["a", "b", "c"],
+    "task": {"title": "A title"}, "counts": {"failed": 1, "done": 0},
+    "rows": [{"id": "x", "why": "", "parts": ["p", "q"]}, {"id": "long", "why": "late", "parts": []}],
+}  # fmt: skip
+
+
+@every(
+    "form, lines",
+    [
+        ("{id}: {task.title}", ["T1: A title"]),
+        ("{none or id} {at} {no}", ["T1 2026-01-02 03:04:05 UTC no"]),
+        ("a {none}\nelse b\nelse c", ["b"]),
+        ("{id}[ of {none}][ at {zero}]", ["T1 at 0"]),
+        ("{names} {names:2} {names:#name} {zero:#name}[ {zero:+name}]", ["a, b, c a, b and 1 more 3 names 0 names"]),
+        ("{names:?some}\n{names:!none}\n{none:!none}", ["some", "none"]),
+        (": id none counts:counts task.title", ["  id: T1", "  counts: 1 failed", "  title: A title"]),
+        ("rows* {id} | [{why}]\n* parts*   {} of {above.id}", ["x", "  p of x", "  q of x", "long  late"]),
+        ("rows* {why:!}{id}\n*   more", ["x", "  more"]),
+        (
+            "names*2 - {}\ncounts= {name} {value}",
+            ["- a", "- b", "  and 1 more; --json has them", "Counts:", "  failed 1", "  done 0"],
+        ),
+        ("{zero:?}names* {}\nelse {zero:!}names*   {}", ["  a", "  b", "  c"]),
+    ],
+)
+def test_a_form_prints(form: str, lines: list[str]) -> None:
+    assert forms.fill(form, DATA) == lines
+
+
+def test_values_are_no_forms() -> None:
+    assert forms.fill(
+        "{a}[, {b}]\nrows* {a} | {b}", {"a": "{b} [x] | y", "b": "\\1", "rows": [{"a": "| {a}", "b": 1}]}
+    ) == [
+        "{b} [x] | y, \\1",
+        "| {a}  1",
+    ]
+
+
+def _names(form: str) -> set[str]:
+    """Return the parts of the names of all fields and rows."""
+    paths = re.findall(r"\{([\w. ]*)", form) + re.findall(r"^(?:\* |else )*([\w.]+)[*=]\d* ", form, re.MULTILINE)
+    fields = [field.partition(":")[0] for line in re.findall(r"^: (.+)", form, re.MULTILINE) for field in line.split()]
+    return {part for path in (*paths, *fields) for name in path.split(" or ") for part in name.split(".") if part}
+
+
+def _properties(schema: Any) -> set[str]:
+    if isinstance(schema, list):
+        return {name for each in schema for name in _properties(each)}
+    below = schema.values() if isinstance(schema, dict) else ()
+    return {*(schema.get("properties", {}) if below else ()), *(name for each in below for name in _properties(each))}
+
+
+def test_the_forms_of_answers_name_only_what_answers_have() -> None:
+    known = _properties([*schemas.every().values()]) | {"name", "value", "above"}
+    known |= {"text", "topics", "tools", "address", "about"}  # of help, mcp and fake-model
+    for module in pkgutil.iter_modules(answers.__path__):
+        found = getattr(import_module(f"{answers.__name__}.{module.name}"), "FORMS", {})
+        unknown = {name: _names(form) - known for name, form in found.items()}
+        assert {name: names for name, names in unknown.items() if names} == {}
