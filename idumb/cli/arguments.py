@@ -14,6 +14,7 @@ import click
 
 from idumb.domain import errors
 from idumb.domain.action import Action
+from idumb.domain.plans import phase_ids
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -34,8 +35,6 @@ def step_plan_path(file: str, root: str) -> str:
 
 def phase_id(phase: str, root: str) -> str:
     """Return the phase of a phase, plan file or step plan; the path of a step plan is made relative to the root."""
-    from idumb.domain.plans import phase_ids
-
     if phase.endswith(phase_ids.SUFFIXES) and os.path.isfile(phase):
         return step_plan_path(phase, root)
     path = plan_file(phase, root)
@@ -62,8 +61,6 @@ def source_path(name: str, services: Services) -> str:
 
 def phase_of_file(path: str) -> str | None:
     """Return the phase whose folder holds a plan; None for a file elsewhere."""
-    from idumb.domain.plans import phase_ids
-
     match = _IN_PHASE.fullmatch(path)
     if match is None:
         return None

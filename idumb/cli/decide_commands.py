@@ -29,12 +29,9 @@ def decide_command(services: options.Container, decision: str, choice: str, guid
     return decisions.decide(services, Answer(decision, choice, user_folders.user_name(), guidance))
 
 
-@options.command("decisions", opens=options.READS)
-def decisions_command(services: options.Container) -> Result:
+@options.command("decisions", "app.running.decisions.waiting", opens=options.READS)
+def decisions_command() -> None:
     """List the questions that wait for you."""
-    from idumb.app.running import decisions
-
-    return decisions.waiting(services)
 
 
 def _expiry(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:
@@ -92,21 +89,18 @@ def approve_command(phase: str, revoke: bool, **flags: Any) -> Result:
         return approve.approve(services, approve.Request(phase, user_folders.user_name(), **flags))
 
 
-@options.command("accept", person=True, text="decide.settled", opens=options.WRITES)
+@options.command("accept", "app.running.task_overrides.accept", person=True, text="settled", opens=options.WRITES)
 @options.task
 @click.option("--why", required=True, help="The reason, which is recorded.")
-def accept_command(services: options.Container, task: str, why: str) -> Result:
+def accept_command() -> None:
     """Accept a task as it is, with a reason.
 
     Commits what the task left, with the reason, so that tasks which depend on it can run. Changes to protected paths
     stay uncommitted and are listed. In a phase without a run, this begins the run: no program starts until you resume.
     """
-    from idumb.app.running import task_overrides
-
-    return task_overrides.accept(services, task, why, user_folders.user_name())
 
 
-@options.command("skip", person=True, text="decide.settled", opens=options.WRITES)
+@options.command("skip", person=True, text="settled", opens=options.WRITES)
 @options.task
 @click.option("--why", required=True, help="The reason, which is recorded.")
 @options.yes
@@ -146,39 +140,32 @@ handoff_command = options.Group(
 )
 
 
-@options.command("list", group=handoff_command, opens=options.READS)
+@options.command("list", "app.reading.handoffs.listing", group=handoff_command, opens=options.READS)
 @click.option("--run", metavar="ID", help="Only this run.")
 @click.option("--phase", metavar="N", help="Only this phase.")
 @click.option("--status", type=click.Choice(handoff.STATUSES), help="Only this status.")
 @click.option("--agent", metavar="NAME", help="Only this receiver.")
-def list_handoffs_command(services: options.Container, **filters: Any) -> Result:
+def list_handoffs_command() -> None:
     """List handoffs and count them by status, type, receiver and phase."""
-    from idumb.app.reading import handoffs
-
-    return handoffs.listing(services, **filters)
 
 
-@options.command("show", group=handoff_command, opens=options.READS)
-@click.argument("id")
-def show_handoff_command(services: options.Container, id: str) -> Result:
+@options.command("show", "app.reading.handoffs.show", group=handoff_command, opens=options.READS)
+@click.argument("name", metavar="ID")
+def show_handoff_command() -> None:
     """Show a handoff."""
-    from idumb.app.reading import handoffs
-
-    return handoffs.show(services, id)
 
 
-@options.command("update", group=handoff_command, text="decide.show_handoff", opens=options.WRITES)
-@click.argument("id")
+@options.command(
+    "update", "app.reading.handoffs.update", group=handoff_command, text="show_handoff", opens=options.WRITES
+)
+@click.argument("name", metavar="ID")
 @click.argument("status", metavar="STATUS")
 @click.option("--why", default="", help="The reason, which is recorded.")
-def update_handoff_command(services: options.Container, id: str, status: str, why: str) -> Result:
+def update_handoff_command() -> None:
     """Change the status of a handoff.
 
     STATUS is pending, in_progress, complete, blocked or failed.
     """
-    from idumb.app.reading import handoffs
-
-    return handoffs.update(services, id, status, user_folders.user_name(), why)
 
 
 dlq_command = options.Group(
@@ -192,42 +179,30 @@ dlq_command = options.Group(
 )
 
 
-@options.command("list", group=dlq_command, opens=options.READS)
+@options.command("list", "app.running.dead_letters.listing", group=dlq_command, opens=options.READS)
 @click.option("--class", type=click.Choice(["transient", "permanent", "system"]), help="Only this class.")
 @click.option("--phase", metavar="N", help="Only this phase.")
 @click.option("--agent", metavar="NAME", help="Only tasks that this binding built.")
 @click.option("--retryable", "can_retry", flag_value=True, default=None, help="Only those that can be retried here.")
-def list_letters_command(services: options.Container, **filters: Any) -> Result:
+def list_letters_command() -> None:
     """List dead letters."""
-    from idumb.app.running import dead_letters
-
-    return dead_letters.listing(services, **filters)
 
 
-@options.command("show", group=dlq_command, opens=options.READS)
-@click.argument("id")
-def show_letter_command(services: options.Container, id: str) -> Result:
+@options.command("show", "app.running.dead_letters.show", group=dlq_command, opens=options.READS)
+@click.argument("name", metavar="ID")
+def show_letter_command() -> None:
     """Show a dead letter."""
-    from idumb.app.running import dead_letters
-
-    return dead_letters.show(services, id)
 
 
-@options.command("retry", group=dlq_command, text="run.ended", opens=options.RUNS)
-@click.argument("id")
+@options.command("retry", "app.running.dead_letters.retry", group=dlq_command, text="run.ended", opens=options.RUNS)
+@click.argument("name", metavar="ID")
 @options.approve("Consent to all that would run.")
-def retry_command(services: options.Container, id: str, approve: tuple[str, ...]) -> Result:
+def retry_command() -> None:
     """Make one more attempt of the task, under the same checks."""
-    from idumb.app.running import dead_letters
-
-    return dead_letters.retry(services, id, approve)
 
 
-@options.command("remove", group=dlq_command, text="decide.drop", opens=options.WRITES)
-@click.argument("id")
+@options.command("remove", "app.running.dead_letters.remove", group=dlq_command, text="drop", opens=options.WRITES)
+@click.argument("name", metavar="ID")
 @click.option("--why", required=True, metavar="REASON", help="The reason, which is recorded.")
-def remove_command(services: options.Container, id: str, why: str) -> Result:
+def remove_command() -> None:
     """Drop a failed task; of a run, all that is left."""
-    from idumb.app.running import dead_letters
-
-    return dead_letters.remove(services, id, why, user_folders.user_name())

@@ -87,19 +87,16 @@ def submit_command(services: options.Container, task: str, say: str, **flags: An
     return editor.submit(services, task, Request("", **flags), say)
 
 
-@options.command("give-up", text="run.give_up", opens=options.RUNS)
+@options.command("give-up", "app.editor.give_up", text="run.give_up", opens=options.RUNS)
 @options.task
 @click.option("--why", required=True, help="The reason, which is recorded.")
 @options.accept_git
-def give_up_command(services: options.Container, task: str, why: str, accept_git: tuple[str, ...]) -> Result:
+def give_up_command() -> None:
     """End a started task without its work.
 
     Saves the working tree in a snapshot, then restores the task's declared files. Nothing else changes, and the attempt
     does not count.
     """
-    from idumb.app import editor
-
-    return editor.give_up(services, task, why, user_folders.user_name(), accept_git)
 
 
 @options.command("fake-model")

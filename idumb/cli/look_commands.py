@@ -11,6 +11,7 @@ import click
 from idumb.app.core.services import Result
 from idumb.cli import arguments, options, output
 from idumb.domain.action import Action
+from idumb.system import atomic_write
 
 
 def _view() -> Result:
@@ -102,7 +103,6 @@ def _page(phase: str, path: str, *, opens: bool) -> Result:
     if not _is_page(path):
         arguments.require_free(path)
     from idumb.app.reading import report_page
-    from idumb.system import atomic_write
     from idumb.views import page
 
     with options.services() as services:
@@ -201,28 +201,22 @@ def log_command(
 audit_command = options.Group("audit", help="Verify the event log, or what a run left behind.")
 
 
-@options.command("verify", group=audit_command, opens=options.ANYWHERE)
-def verify_command(services: options.Container) -> Result:
+@options.command("verify", "app.upkeep.event_log.audit", group=audit_command, opens=options.ANYWHERE)
+def verify_command() -> None:
     """Verify the event log.
 
     Reports up to which event the chain of hashes is intact, and up to which event your state directory confirms it. To
     detect events that were cut off after that one, compare the head with one that you kept elsewhere.
     """
-    from idumb.app.upkeep import event_log
-
-    return event_log.audit(services)
 
 
-@options.command("workspace", group=audit_command, opens=options.READS)
+@options.command("workspace", "app.verify.attestation.workspace", group=audit_command, opens=options.READS)
 @options.phase
-def workspace_command(services: options.Container, phase: str) -> Result:
+def workspace_command() -> None:
     """Report whether a phase's files are as its newest run left them.
 
     Looks at files, plans, git's own files and the event log.
     """
-    from idumb.app.verify import attestation
-
-    return attestation.workspace(services, phase)
 
 
 @options.command("bundle", group=audit_command)
@@ -244,7 +238,6 @@ def bundle_command(phase: str, file: str | None, key: str | None) -> Result:
     if key is not None and file is None:
         raise click.UsageError("--sign needs --file FILE.")
     from idumb.app.verify import attestation
-    from idumb.system import atomic_write
 
     with options.services() as services:
         made = attestation.bundle(services, phase)

@@ -57,71 +57,53 @@ idumb show TASK --debug."""
 debug_command = options.Group("debug", help=_TEXT)
 
 
-@options.command("inspect", group=debug_command, opens=options.READS)
-@click.argument("run")
+@options.command("inspect", "app.reading.debugging.inspect", group=debug_command, opens=options.READS)
+@click.argument("name", metavar="RUN")
 @click.option("--at", type=click.IntRange(1), metavar="EVENT", help="After this event; by default after the newest.")
-def inspect_command(services: options.Container, run: str, *, at: int | None) -> Result:
+def inspect_command() -> None:
     """Show the state of a run after an event, rebuilt from its events."""
-    from idumb.app.reading import debugging
-
-    return debugging.inspect(services, run, at)
 
 
-@options.command("replay", group=debug_command, opens=options.READS)
-@click.argument("run")
-def replay_command(services: options.Container, run: str) -> Result:
+@options.command("replay", "app.upkeep.run_integrity.rebuilt", group=debug_command, opens=options.READS)
+@click.argument("name", metavar="RUN")
+def replay_command() -> None:
     """Rebuild the state of a run, and compare it with the records.
 
     Names the first event from which they differ; exit code 1 then.
     """
-    from idumb.app.upkeep import run_integrity
-
-    return run_integrity.rebuilt(services, run)
 
 
-@options.command("compare", group=debug_command, opens=options.READS)
-@click.argument("run")
-@click.argument("other")
-def compare_command(services: options.Container, run: str, other: str) -> Result:
+@options.command("compare", "app.reading.debugging.compare", group=debug_command, opens=options.READS)
+@click.argument("first", metavar="RUN")
+@click.argument("second", metavar="OTHER")
+def compare_command() -> None:
     """Show two runs side by side, and the settings that differ."""
-    from idumb.app.reading import debugging
-
-    return debugging.compare(services, run, other)
 
 
-@options.command("trace", group=debug_command, opens=options.READS)
-@options.task
+@options.command("trace", "app.reading.debugging.trace", group=debug_command, opens=options.READS)
+@click.argument("name", metavar="TASK", shell_complete=arguments.tasks)
 @click.option("--run", metavar="RUN", help="In this run; by default in the newest one.")
-def trace_command(services: options.Container, task: str, *, run: str | None) -> Result:
+def trace_command() -> None:
     """Show how long each stage of a task took.
 
     The stages are: built, judged, delivered, waited for people.
     """
-    from idumb.app.reading import debugging
-
-    return debugging.trace(services, task, run)
 
 
-@options.command("validate", group=debug_command, opens=options.READS)
-@click.argument("run")
-def validate_command(services: options.Container, run: str) -> Result:
+@options.command("validate", "app.upkeep.run_integrity.validate", group=debug_command, opens=options.READS)
+@click.argument("name", metavar="RUN")
+def validate_command() -> None:
     """Check the events of a run, and what they name in git.
 
     Checks their chain, order and payloads. Exit code 1 means that an event is not valid.
     """
-    from idumb.app.upkeep import run_integrity
-
-    return run_integrity.validate(services, run)
 
 
-@options.command("export", group=debug_command, opens=options.READS)
-@click.argument("run")
-def export_command(services: options.Container, run: str) -> Result:
+@options.command("export", "cli.telemetry.export", group=debug_command, opens=options.READS)
+@click.argument("name", metavar="RUN")
+def export_command() -> None:
     """Send a run as a trace to a collector of OpenTelemetry.
 
     Spans of the run, its tasks, attempts and agent calls go to OTEL_EXPORTER_OTLP_ENDPOINT (http/protobuf; by default
     http://localhost:4318), with model, tokens and cost. Needs the extra: pip install 'idumb[otel]'.
     """
-    from idumb.cli import telemetry
-
-    return telemetry.export(services, run)

@@ -98,28 +98,15 @@ def _reporter(container: Container, notify: Notify | None, *, as_json: bool, eve
 
 
 def _report_forced_stop(number: int, *, as_json: bool) -> None:
-    """Report a second stop signal, bypassing all buffers: the process ends at once."""
+    """Report a second stop signal, on streams of its own: the process ends at once, whatever it was writing."""
     if as_json and output.has_printed_object():
         return  # the command has its answer and is about to exit
-    import json
-
-    from idumb.domain import refusals
-    from idumb.views import answer
-
-    interrupted = Interrupted(number)
-    message = "Stopped at once. The next idumb resume recovers the interrupted work"
-    error: dict[str, Any] = {
-        "code": interrupted.code,
-        "message": message,
-        "hint": interrupted.hint,
-        "details": refusals.failed(message, {}, interrupted=True),
-    }
-    if as_json:
-        os.write(1, json.dumps(answer.whole(output.named(sys.argv[1:]), data={}, error=error)).encode("ascii") + b"\n")
-    else:
-        if sys.stderr is not None and sys.stderr.isatty():
-            os.write(2, b"\x1b[?25h\n")  # the live display hides the cursor
-        os.write(2, f"idumb: {message} [{interrupted.code}]\n  next: {interrupted.hint}\n".encode("ascii"))
+    sys.stdout, sys.stderr = (open(each, "w", encoding="utf-8", closefd=False) for each in (1, 2))  # noqa: SIM115
+    if not as_json and sys.stderr.isatty():
+        sys.stderr.write("\x1b[?25h\n")  # the live display hides the cursor
+    stopped = Interrupted(number)
+    stopped.message = "Stopped at once. The next idumb resume recovers the interrupted work"
+    output.fail(output.named(sys.argv[1:]), stopped, as_json=as_json)
 
 
 class Silent:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import importlib
 import itertools
 import os
 import shlex
@@ -15,6 +16,7 @@ import click
 
 from idumb.cli import arguments, output
 from idumb.domain import errors, finding
+from idumb.system import user_folders
 
 if TYPE_CHECKING:
     from idumb.app.core.services import Result
@@ -40,6 +42,7 @@ RUNS = {"progress": True}
 
 def command(
     name: str,
+    calls: str = "",
     *,
     opens: Mapping[str, bool] | None = None,
     person: bool = False,
@@ -48,15 +51,18 @@ def command(
 ) -> Callable[[Callable[..., Result | None]], click.Command]:
     """Decorate a function as a command: adds the options of every command, and prints the result that it returns.
 
+    `calls` names the use case of a command that only passes on its options; the function is then its help.
+
     With `opens`, the function receives the services of the repository. With `person`, only a person may run it.
-    `group` is that of a subcommand, whose answer has its name. `text` is the `module.function` that makes its text; by
-    default those of this group and this name. Another view is made by another function of that module.
+    `group` is that of a subcommand, whose answer has its name. `text` is what makes its text: `module.name`, or a name
+    in the module of this group; by default that of this function. Another view is another name in that module.
     """
     answers = name if group is None else str(group.name)
 
     def decorate(function: Callable[..., Result | None]) -> click.Command:
         module = function.__module__.rpartition(".")[2].removesuffix("_commands")
-        usual = text or f"{module}.{function.__name__.removesuffix('_command')}"
+        usual = text or function.__name__.removesuffix("_command")
+        usual = usual if "." in usual else f"{module}.{usual}"
 
         @functools.wraps(function)
         def invoke(*, as_json: bool, events: bool = False, **values: Any) -> int:
@@ -68,7 +74,7 @@ def command(
             with contextlib.ExitStack() as stack:
                 if opens is not None:
                     values["services"] = stack.enter_context(services(**opens))
-                result = function(**values)
+                result = _called(calls, values) if calls else function(**values)
             if result is None:
                 return 0
             view = values.get("view") or usual
@@ -85,6 +91,16 @@ def command(
         return click_command
 
     return decorate
+
+
+def _called(name: str, values: dict[str, Any]) -> Result:
+    """Call a use case with the services, the options of its command, and the user who gave it if it takes one."""
+    module, _, function = name.rpartition(".")
+    use_case: Callable[..., Result] = getattr(importlib.import_module(f"idumb.{module}"), function)
+    values |= {word: user_folders.user_name() for word in ("who", "by") if word in use_case.__annotations__}
+    if values.get("phase"):
+        values["phase"] = arguments.phase_id(values["phase"], values["services"].root)
+    return use_case(**values)
 
 
 def _require_values(context: click.Context) -> None:

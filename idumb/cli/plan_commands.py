@@ -8,7 +8,7 @@ import click
 
 from idumb.app.core.services import Result
 from idumb.cli import arguments, options
-from idumb.system import user_folders
+from idumb.system import named_files, user_folders
 
 if TYPE_CHECKING:
     from idumb.app.core.services import Services
@@ -52,7 +52,6 @@ def _asked(services: Services) -> Any:
 
 
 def _shipped(name: str) -> Any:
-    from idumb.system import named_files
 
     return named_files.shipped_template(f"plans/{name}.md")
 
@@ -76,7 +75,7 @@ def new_command(
     return new_tasks.create(services, request, _shipped, _asked(services))
 
 
-@options.command("add-task", group=plan_command, person=True, text="plan.new", opens=options.WRITES)
+@options.command("add-task", group=plan_command, person=True, text="new", opens=options.WRITES)
 @options.phase
 @click.option("--requirement", metavar="ID", help="The requirement that the task serves.")
 @_of_new_tasks
@@ -124,7 +123,6 @@ def plan_phase_command(phase: str, *, source: str | None, from_template: bool, *
     With --ask, give the prompt to any agent, and its answer to --from.
     """
     from idumb.app.planning import plan_phase
-    from idumb.system import named_files
 
     if sum((from_template, flags["ask"], source is not None)) > 1:
         raise click.UsageError("Use only one of --template, --from and --ask.")
@@ -294,7 +292,7 @@ def graph_command(services: options.Container, phase: str, form: str) -> Result:
     return check_plan.show_graph(services, arguments.phase_id(phase, services.root), getattr(views, form))
 
 
-@options.command("import", text="plan.import_plan", opens=options.WRITES)
+@options.command("import", text="import_plan", opens=options.WRITES)
 @click.argument("path")
 @click.option("--from", "kind", metavar="KIND", help="The format; by default idumb recognizes it.")
 @click.option(

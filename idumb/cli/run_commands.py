@@ -12,7 +12,7 @@ from idumb.cli import arguments, options
 from idumb.system import user_folders
 
 
-@options.command("execute-phase", text="run.ended")
+@options.command("execute-phase", text="ended")
 @options.phase
 @click.option("--force", is_flag=True, help="Run a verified phase again, from the start.")
 @click.option("--branch", metavar="NAME", help="Create this branch at HEAD and run there.")
@@ -47,7 +47,7 @@ def execute_phase_command(phase: str, ask: bool, **flags: Any) -> Result:
         return resume.ask_and_resume(services, request, execute_phase.execute(services, request))
 
 
-@options.command("resume", text="run.ended", opens=options.RUNS)
+@options.command("resume", text="ended", opens=options.RUNS)
 @options.phase
 @click.option("--retry-failed", is_flag=True, help="Retry failed tasks.")
 @click.option("--judge", is_flag=True, help="Judge the work of failed tasks again, without their builders.")
@@ -80,7 +80,7 @@ def resume_command(
     return resume.ask_and_resume(services, request, resume.resume(services, request, again))
 
 
-@options.command("execute", text="run.ended", opens=options.RUNS)
+@options.command("execute", text="ended", opens=options.RUNS)
 @click.argument("file")
 @click.option("--force", is_flag=True, help="Run a verified plan again, from the start.")
 @click.option("--branch", metavar="NAME", help="Create this branch at HEAD and run there.")
@@ -103,7 +103,7 @@ def execute_command(services: options.Container, file: str, **flags: Any) -> Res
     return dry_run.rehearse(services, request) if request.rehearsal else execute_phase.execute(services, request)
 
 
-@options.command("quick", text="run.ended")
+@options.command("quick", text="ended")
 @click.argument("task")
 @options.many("--files", "PATH", "A file, folder or pattern that the task may change.")
 @click.option("--check", metavar="COMMAND", help="The command that proves the work by exiting with 0.")
@@ -152,12 +152,12 @@ def _has_control_character(path: str) -> bool:
     return any(unicodedata.category(character) in {"Cc", "Zl", "Zp"} for character in path)
 
 
-@options.command("verify-work", text="look.verify_work", opens=options.RUNS)
+@options.command("verify-work", "app.verify.verify_work.verify", text="look.verify_work", opens=options.RUNS)
 @options.phase
 @click.option("--gaps", is_flag=True, help="Write a plan with a task for each criterion that failed.")
 @options.negative("--checks-only", "asks", "Do not ask verifier and skeptic; the report says so.")
 @options.approve("Consent to these agents: verifier and skeptic.")
-def verify_work_command(services: options.Container, phase: str, **flags: Any) -> Result:
+def verify_work_command() -> None:
     """Verify a phase against its success criteria.
 
     Runs the criteria, invariants and tests again on the current tree and writes the VERIFICATION report. Criteria that
@@ -177,9 +177,6 @@ def verify_work_command(services: options.Container, phase: str, **flags: Any) -
     An unfinished phase is verified as far as it got: it is `partial` or failed, never passed. Tests of tasks that are
     not done are omitted, and nobody is asked about their criteria.
     """  # noqa: D301 - click keeps the lines of a list behind this character
-    from idumb.app.verify import verify_work
-
-    return verify_work.verify(services, arguments.phase_id(phase, services.root), **flags)
 
 
 @options.command("stop", person=True)
@@ -200,34 +197,28 @@ def stop_command(after_task: bool, why: str, force: bool) -> Result:
         return stop.stop(services, after_task=after_task, force=force, why=why, by=user_folders.user_name())
 
 
-@options.command("rollback", person=True, text="run.rolled_back", opens=options.RUNS)
+@options.command("rollback", "app.history.rollback.rollback", person=True, text="rolled_back", opens=options.RUNS)
 @options.phase
 @click.option("--to", metavar="TASK", help="The task whose checkpoint to return to, or `start`.")
 @options.many("--past", "TASK", "Roll back past this irreversible task, although its effects remain.")
 @options.accept_git
 @options.yes
-def rollback_command(services: options.Container, phase: str, to: str | None, **flags: Any) -> Result:
+def rollback_command() -> None:
     """Return to the checkpoint after a task, or to the start.
 
     Saves the current state, restores only the files that the rolled-back tasks changed, and adds a commit to the
     branch. `idumb undo` reverses it. The rollback commands of compensatable tasks run first.
     """
-    from idumb.app.history import rollback
-
-    return rollback.rollback(services, phase, to, **flags)
 
 
-@options.command("undo", person=True, text="run.rolled_back", opens=options.RUNS)
+@options.command("undo", "app.history.undo.undo", person=True, text="rolled_back", opens=options.RUNS)
 @click.option("--operation", metavar="ID", help="The operation to undo; by default the newest one.")
 @options.accept_git
 @options.yes
-def undo_command(services: options.Container, operation: str | None, accept_git: tuple[str, ...], yes: bool) -> Result:
+def undo_command() -> None:
     """Undo the newest rollback, undo or run.
 
     Shows the phase, the operation and the files that will change, then asks. --yes needs --operation: without a
     terminal, undo refuses and prints the whole command. Restores files exactly as they were before the operation. To
     redo, undo the undo.
     """
-    from idumb.app.history import undo
-
-    return undo.undo(services, operation, yes=yes, accept_git=accept_git)

@@ -14,6 +14,7 @@ from idumb.domain import finding
 from idumb.domain.action import Action
 from idumb.domain.errors import UsageError
 from idumb.domain.hosts import BY_NAME
+from idumb.system import named_files
 
 
 @options.command("init")
@@ -28,7 +29,6 @@ def init_command(here: bool) -> Result:
     default the top.
     """
     from idumb.app.upkeep import init
-    from idumb.system import named_files
 
     texts = {f".planning/{name}": named_files.shipped_template(name) for name in ("PROJECT.md", "ROADMAP.md")}
     with options.services(initialised=False) as services:
@@ -58,7 +58,6 @@ def install_command(host: str, scope: str, remove: bool, dry_run: bool) -> Resul
     from idumb import __version__
     from idumb.app.upkeep import install
     from idumb.composition import maintenance
-    from idumb.system import named_files
 
     if not dry_run:
         options.require_person("idumb install")
@@ -109,52 +108,39 @@ config_command = options.Group(
 )
 
 
-@options.command("list", group=config_command, text="set_up.config", opens=options.READS)
+@options.command("list", "cli.configuring.listed", group=config_command, text="config", opens=options.READS)
 @click.option("--all", "every", is_flag=True, help="Include settings that have their default.")
-def list_settings_command(services: options.Container, every: bool) -> Result:
+def list_settings_command() -> None:
     """List settings with their values and where these come from."""
-    from idumb.cli import configuring
-
-    return configuring.listed(services, every=every)
 
 
-@options.command("get", group=config_command, text="set_up.config", opens=options.READS)
+@options.command("get", "cli.configuring.one", group=config_command, text="config", opens=options.READS)
 @click.argument("name")
-def get_setting_command(services: options.Container, name: str) -> Result:
+def get_setting_command() -> None:
     """Show the value of a setting, such as run.max_attempts."""
-    from idumb.cli import configuring
-
-    return configuring.one(services, name)
 
 
-@options.command("explain", group=config_command, text="set_up.setting", opens=options.READS)
+@options.command("explain", "cli.configuring.one", group=config_command, text="setting", opens=options.READS)
 @click.argument("name")
-def explain_setting_command(services: options.Container, name: str) -> Result:
+def explain_setting_command() -> None:
     """Show what a setting accepts, its default, its value and its file."""
-    from idumb.cli import configuring
-
-    return configuring.one(services, name)
 
 
-@options.command("set", group=config_command, person=True, text="set_up.config", opens=options.WRITES)
+@options.command(
+    "set", "cli.configuring.change", group=config_command, person=True, text="config", opens=options.WRITES
+)
 @click.argument("name")
 @click.argument("value")
-def set_setting_command(services: options.Container, name: str, value: str) -> Result:
+def set_setting_command() -> None:
     """Change a setting in its file.
 
     VALUE is written as in YAML. No other byte of the file changes.
     """
-    from idumb.cli import configuring
-
-    return configuring.change(services, name, value)
 
 
-@options.command("path", group=config_command, text="set_up.config", opens=options.READS)
-def config_path_command(services: options.Container) -> Result:
+@options.command("path", "cli.configuring.paths", group=config_command, text="config", opens=options.READS)
+def config_path_command() -> None:
     """Show where the files of settings are."""
-    from idumb.cli import configuring
-
-    return configuring.paths(services)
 
 
 @options.command("backup", opens=options.ANYWHERE)
@@ -172,19 +158,16 @@ def backup_command(services: options.Container, file: str, verify: bool) -> Resu
     return event_log.verify_backup(services, path) if verify else event_log.back_up(services, path)
 
 
-@options.command("archive", opens=options.ANYWHERE)
+@options.command("archive", "app.upkeep.event_log.archive", opens=options.ANYWHERE)
 @click.option(
     "--keep-runs", type=click.IntRange(1), default=1, show_default=True, help="How many of the newest runs stay."
 )
-def archive_command(services: options.Container, keep_runs: int) -> Result:
+def archive_command() -> None:
     """Move the events of finished runs to compressed files.
 
     Moves the runs that newer ones replaced, each to a file of its own, and frees their snapshots. `idumb audit verify`
     still checks them; other commands do not show them.
     """
-    from idumb.app.upkeep import event_log
-
-    return event_log.archive(services, keep_runs=keep_runs)
 
 
 @options.command("deinit", person=True)
@@ -222,7 +205,6 @@ def schema_command(name: str | None) -> Result:
     """
     from idumb.markdown import setting_rows
     from idumb.markdown.plans import frontmatter
-    from idumb.system import named_files
     from idumb.views import answer_schemas
 
     schemas = {"config": setting_rows.schema(), "plan": frontmatter.schema()}
@@ -238,15 +220,13 @@ def schema_command(name: str | None) -> Result:
     return Result({"name": name, "document": documents[name]})
 
 
-@options.command("help", text="set_up.help_page")
+@options.command("help", text="help_page")
 @click.argument("topic", required=False)
 def help_command(topic: str | None) -> Result:
     """Show a page of the documentation.
 
     TOPIC is a page or a command. Without TOPIC, lists the pages.
     """
-    from idumb.system import named_files
-
     pages = named_files.shipped_pages()
     if topic is None:
         first_lines = {name: text.partition("\n")[0] for name, text in pages.items()}

@@ -31,39 +31,27 @@ workflow_command = options.Group(
 )
 
 
-@options.command("list", group=workflow_command, opens=options.ANYWHERE)
-def list_workflows_command(services: options.Container) -> Result:
+@options.command("list", "app.workflows.listing", group=workflow_command, opens=options.ANYWHERE)
+def list_workflows_command() -> None:
     """List the workflows that can run here."""
-    from idumb.app import workflows
-
-    return workflows.listing(services)
 
 
-@options.command("show", group=workflow_command, opens=options.ANYWHERE)
+@options.command("show", "app.workflows.show", group=workflow_command, opens=options.ANYWHERE)
 @click.argument("name")
-def show_command(services: options.Container, name: str) -> Result:
+def show_command() -> None:
     """Show a workflow with its inputs and steps."""
-    from idumb.app import workflows
-
-    return workflows.show(services, name)
 
 
-@options.command("check", group=workflow_command, opens=options.ANYWHERE)
+@options.command("check", "app.workflows.check", group=workflow_command, opens=options.ANYWHERE)
 @click.argument("name")
-def check_command(services: options.Container, name: str) -> Result:
+def check_command() -> None:
     """Check a workflow and print every finding."""
-    from idumb.app import workflows
-
-    return workflows.check(services, name)
 
 
-@options.command("status", group=workflow_command, opens=options.READS)
+@options.command("status", "app.workflows.status", group=workflow_command, opens=options.READS)
 @click.argument("name", required=False)
-def status_command(services: options.Container, name: str | None) -> Result:
+def status_command() -> None:
     """Show the runs of a workflow, the run of a phase, or all runs."""
-    from idumb.app import workflows
-
-    return workflows.status(services, name)
 
 
 @options.command("run", group=workflow_command, text="run.ended")

@@ -23,6 +23,7 @@ from idumb.domain.permissions import Policy
 from idumb.domain.settings import SNAPSHOT_LIMIT, Settings
 from idumb.git import discover
 from idumb.markdown import configuration, single_settings
+from idumb.markdown.plan_files import DefinitionFolders
 from idumb.store import connection
 from idumb.store.consent import FileConsentStore, ForgetfulConsent
 from idumb.store.event_log import SqliteEventLog, SqliteLogFiles
@@ -32,6 +33,7 @@ from idumb.system.clock import SystemClock
 from idumb.system.named_files import LocalToolchain, NamedFiles
 from idumb.system.redaction import Redactor
 from idumb.system.rooted_files import FileReports
+from idumb.system.signals import SignalInterrupts
 
 if TYPE_CHECKING:
     from idumb.app.core.services import Workspace
@@ -45,11 +47,9 @@ if TYPE_CHECKING:
     from idumb.git.history import GitHistory
     from idumb.git.refs import GitKeptRefs
     from idumb.git.trees import GitTrees
-    from idumb.markdown.plan_files import DefinitionFolders
     from idumb.store.local_data import FileLocalData
     from idumb.store.ownership import FileOwnership
     from idumb.store.signing import SshSignatures
-    from idumb.system.signals import SignalInterrupts
     from idumb.views.documents import MarkdownDocuments
 
 
@@ -167,8 +167,6 @@ class Container:
 
     @cached_property
     def interrupts(self) -> SignalInterrupts:
-        from idumb.system.signals import SignalInterrupts
-
         return SignalInterrupts(Interrupted, self._farewell)
 
     @cached_property
@@ -223,8 +221,6 @@ class Container:
 
     @cached_property
     def definitions(self) -> DefinitionFolders:
-        from idumb.markdown.plan_files import DefinitionFolders
-
         return DefinitionFolders(self.root)
 
     @cached_property

@@ -74,7 +74,7 @@ def test_debug_shows_attempts_their_changes_and_next_actions(project: Project) -
     assert data["diagnosis"] is None
     assert project.events() == before
     words = project.quick("show", "t1-02", "--debug", "--facts-only").out
-    assert "[ ] See the changes of the task.\n" in words
+    assert "- See the changes of the task.\n" in words
     assert (failed["envelope"], "model" in words) == ([], False)  # steps have none
 
 

@@ -127,7 +127,7 @@ def test_agents_are_called_with_consent_and_a_refutation_at_an_existing_line_mak
     ]
     report = project.read(".planning/phases/1/1-VERIFICATION.md")
     assert "Refuted by the skeptic: AC-1 does not hold: seen [`./a.txt:1`]" in report
-    assert "does not hold: seen [./a.txt:1]" in project.quick("verify-work", "1").out
+    assert "does not hold: seen\n      ./a.txt:1\n" in project.quick("verify-work", "1").out
     assert [e["payload"]["role"] for e in project.events("--kind", "role.asked")] == ["verifier", "skeptic"] * 2
 
 
@@ -207,7 +207,7 @@ def test_a_criterion_covered_only_by_an_opinion_waits_for_a_person(on_an_opinion
     assert (again.code, again.data["status"], again.error["hint"]) == (1, "partial", "idumb decisions")
     assert (again.data["decision"], again.data["causes"]) == (decision, [COVERED])
     decided = project.quick("decide", decision, "yes")
-    assert (decided.code, "- The phase is verified" in decided.out) == (0, True)
+    assert (decided.code, "- Verification of the phase: passed" in decided.out) == (0, True)
     row = project.quick("status", "--json").data["phases"][0]
     assert (row["state"], row["verification"], row["decisions"]) == ("verified", "passed", [])
     report = project.read(".planning/phases/1/1-VERIFICATION.md")

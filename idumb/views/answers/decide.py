@@ -29,7 +29,7 @@ else Dropped phase {phase}: {tasks:5} will not run.
     "list_handoffs": """
 handoffs* {handoff_id:short} | {task} | {from_agent} to {to_agent} | {status:spoken} | {priority} | {title:60}
 else No handoffs match.
-stats*   {name:spoken}: {value}
+{handoffs:?}stats*   {name:spoken}: {value}
 failed* Not handed off: {task} to {to_agent}: {reason}
 """,
     "show_handoff": "{handoff:outline}",

@@ -9,9 +9,10 @@ from idumb.views import forms, phrases
 _PROMPT = """
 {prompt:?Nothing was run or written.}
 {prompt:ruled}
-"""
+""".strip()
 FORMS = {
-    "plan_phase": f"""{_PROMPT}
+    "plan_phase": f"""
+{_PROMPT}
 {{findings:findings}}
 objections* plan-checker: {{}}
 {{written:?Wrote}} {{path}}: {{tasks:#task}}[ in {{rounds:+round}}].
@@ -21,7 +22,8 @@ The last draft is kept in {{kept}}
 {findings:findings}
 {written:?Wrote} {tasks:5} to {path}.
 """,
-    "research": f"""{_PROMPT}
+    "research": f"""
+{_PROMPT}
 {{written:?Wrote}} {{path}}.
 else {{prompt:!}}{{path}} is {{standing}}.
 The previous file is kept in {{kept}}

@@ -50,6 +50,7 @@ _DEINIT = """
 {removed:?Removed idumb from this repository.}
 else idumb has no data in this repository's git folder.
   removed: {refs:+ref} under refs/idumb/
+ref_names*            {}
 folders*   removed: {what}: {path}
   removed: {files:+file} in .idumb/
 stays*   kept:    {}
