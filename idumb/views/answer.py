@@ -14,7 +14,10 @@ Data = Mapping[str, Any]
 SCHEMA = 1
 _LINES, _COLUMNS = 24, 80
 """What fits on a screen; no refusal is longer."""
-_NAMED = 20  # tasks or paths
+_BODY = """
+evidence*   - {}
+: tasks:20 paths:20
+"""
 _STEP, _COMMAND = "  ", "      "
 
 
@@ -131,7 +134,7 @@ def _refusal(data: Data, width: int | None) -> str:
     columns = width or _COLUMNS
     head = [f"idumb: {data['message']} [{data['code']}]"]
     found = [phrases.findings([row]) for row in data["findings"]]
-    body = [[line] for line in _body(data["details"]) if line != f"{_STEP}- {data['message']}"]
+    body = [[line] for line in forms.fill(_BODY, data["details"]) if line != f"{_STEP}- {data['message']}"]
     advice = [*_advice(data, with_consequences=True)]
     if _height([*head, *advice], columns) > _LINES:
         advice = [*_advice(data, with_consequences=False)]
@@ -169,14 +172,6 @@ def _wrapped(lines: Sequence[str], width: int) -> Iterator[str]:
             yield from textwrap.wrap(
                 line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
             )
-
-
-def _body(details: Data) -> Iterator[str]:
-    """Yield the evidence, and what the error names."""
-    yield from (f"{_STEP}- {item}" for item in details.get("evidence", ()))
-    for kind in ("tasks", "paths"):
-        if details.get(kind):
-            yield f"{_STEP}{kind}: {', '.join(list(details[kind])[:_NAMED])}"
 
 
 def _advice(data: Data, *, with_consequences: bool) -> Iterator[str]:

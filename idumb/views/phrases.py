@@ -47,11 +47,6 @@ def columns(rows: Sequence[Sequence[str]], indent: str = "  ", widest: int = sys
     return [indent + "  ".join(f"{c:<{w}}" for c, w in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def table(heading: str, rows: Sequence[Sequence[str]], widest: int = sys.maxsize) -> list[str]:
-    """Return an empty line, the heading and the rows; nothing without rows."""
-    return ["", heading, *columns(rows, widest=widest)] if rows else []
-
-
 def outline(data: Data, indent: str = "  ") -> list[str]:
     """Return what is known, a line for each name. Lists have dashes, texts of several lines a bar."""
     known = {name.replace("_", " ") + ":": each for name, each in data.items() if each not in (None, "", [], {})}
@@ -119,14 +114,6 @@ def evidence(row: Data) -> str:
     return f"{str(row['result']).replace('_', ' ')} {row['subject']}: {how}{code}{only}"
 
 
-def ended(attempt: Data, commit: str = "") -> str:
-    """Return how an attempt ended, in what time, and why."""
-    words = str(attempt.get("outcome") or "not finished").replace("_", " ")
-    took = f" in {duration(attempt['seconds'])}" if attempt.get("seconds") is not None else ""
-    because = f": {attempt['reason']}" if attempt.get("reason") else ""
-    return f"{words}{took}{commit}{because}"
-
-
 def lines_of(text: str) -> list[str]:
     return text.rstrip("\n").split("\n")
 
@@ -149,15 +136,6 @@ def verification(record: Data) -> str:
         rest = [words for words in record["open"] if words not in record["reason"]]
         return f"Checks passed, not everything is verified: {'; '.join([reason, *rest])}"
     return f"Verification {record['status']}: {reason}"
-
-
-def why(task: Data) -> str:
-    """Return the status of a task, and why it has that."""
-    return f"{task['status']}: {task['why']}" if task.get("why") else str(task["status"])
-
-
-def tasks(number: int) -> str:
-    return counted(number, "task")
 
 
 def duration(seconds: float) -> str:

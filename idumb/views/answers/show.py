@@ -21,7 +21,8 @@ transcripts* {role}:
 """,
 }
 _ATTEMPTS = """
-attempts* Attempt {attempt}[ by {by}]: {ended}
+attempts* Attempt {attempt}[ by {by}]: [{outcome:spoken}][{outcome:!not finished}][ in {seconds:duration}]\
+[, commit {commit:short}][: {reason}]
 *   next: {fix}
 *   {freed:?its snapshots were freed: its files cannot be shown or restored}
 *   Its files are kept in {keeps}:
@@ -99,12 +100,10 @@ def show(data: phrases.Data) -> phrases.Lines:
 
 def _attempt(attempt: phrases.Data) -> phrases.Data:
     """Return an attempt with how it ended, what is kept of it, and its checks."""
-    commit = f", commit {phrases.short(attempt['commit'])}" if attempt.get("commit") else ""
     is_kept = attempt.get("outcome") == "interrupted" and not attempt.get("freed")
     return {
         **attempt,
         "by": attempt.get("builder") if isinstance(attempt.get("builder"), str) else None,
-        "ended": phrases.ended(attempt, commit),
         "keeps": attempt.get("checkpoint") if is_kept else None,
         "kept": attempt.get("kept") if is_kept else None,
         "used": _used(attempt),
