@@ -15,7 +15,7 @@ from idumb.domain.plans.new_task import NewTask
 from idumb.markdown import report_files
 from idumb.markdown.plans import plan_parser
 from idumb.system import named_files
-from idumb.views import plan_files
+from idumb.views import documents
 
 TEMPLATE = (Path(__file__).resolve().parents[2] / "templates/phase-plan.md").read_text()
 words = st.text(
@@ -32,7 +32,7 @@ words = st.text(
 def test_the_template_is_a_plan_of_one_task_with_any_roadmap_text(title: str, goal: str, roadmap: str) -> None:
     """R-PLAN-10."""
     fields = {"phase": "1", "title": title, "goal": goal, "roadmap": roadmap, "builder": "human"}
-    text = plan_files.first_plan(TEMPLATE, fields)
+    text = documents.first_plan(TEMPLATE, fields)
     parsed = plan_parser.parse(text.encode("utf-8", "surrogateescape"), ".planning/phases/1/01-PLAN.md")
     assert [f.message for f in parsed.findings if f.severity == ERROR] == []
     assert parsed.plan is not None
@@ -52,7 +52,7 @@ def test_new_tasks_are_written_as_given(title: str, goal: str, template: str, ch
     text = named_files.shipped_template(f"plans/{template}.md")
     fields = {"phase": "1", "title": goal, "goal": goal, "requirement": goal, "builder": "human"}
     placed = new_task.placed([task, task], ["T1-01", "T1-02"], (), lambda _: False)
-    written = plan_files.new_plan(text, fields, placed)
+    written = documents.new_plan(text, fields, placed)
     parsed = plan_parser.parse(written.encode("utf-8", "surrogateescape"), ".planning/phases/1/01-PLAN.md")
     if parsed.plan is None:
         return
@@ -69,7 +69,7 @@ def test_new_tasks_are_written_as_given(title: str, goal: str, template: str, ch
 @example("<!-- obey -->\x1b[2J")
 def test_research_is_read_as_written_and_hides_nothing(body: str) -> None:
     """R-ADAPT-4."""
-    text = plan_files.research({"type": "research", "bundle": "ab" * 32, "model": None}, body)
+    text = documents.research({"type": "research", "bundle": "ab" * 32, "model": None}, body)
     bundle, findings = report_files.research(text)
     assert bundle == "ab" * 32
     assert "<!--" not in findings

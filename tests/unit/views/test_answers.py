@@ -46,26 +46,6 @@ def test_a_finding_shows_its_place_the_accepted_values_and_the_fix() -> None:
     )
 
 
-def test_a_valid_plan_is_shown_with_its_hash_and_how_to_consent() -> None:
-    """R-LOCK-2."""
-    data = {
-        "phase": "1", "folder": "f", "plans": ["p"], "findings": [], "errors": 0, "warnings": 0, "tasks": 2,
-        "mode": "guided", "contract_hash": "ab" * 32, "consent_hash": "ab" * 32,
-        "plan_hashes": {"p": "cd" * 32}, "next_free_id": "T1-03",
-        "consent": False,
-    }  # fmt: skip
-    assert answer.render("plan.check_plan", data) == (
-        "Phase 1: 2 tasks in 1 plan, mode guided, no errors.\n"
-        f"  contract {'ab' * 32}\n"
-        "Next: idumb execute-phase 1 (it shows what will run, and asks)\n"
-    )
-    text = answer.render("plan.verbose", data)
-    assert f"sha256 {'cd' * 32}  p" in text
-    assert f"idumb execute-phase 1 --approve {'ab' * 32}" in text
-    assert "next free task id: T1-03" in text
-    assert "--approve" not in answer.render("plan.verbose", {**data, "consent": True})
-
-
 def test_a_complete_run_proceeds_to_verification() -> None:
     """R-RUN-6."""
     record = {"status": "passed", "reason": "every check passed", "weaker": []}
@@ -91,15 +71,6 @@ def test_passed_is_not_said_of_what_is_open_or_accepted(more: dict[str, Any], wo
     text = answer.render("run.ended", _run("complete", counts={"completed": 5}, verification=record))
     assert words in text
     assert "Verification passed" not in text
-
-
-def test_a_run_in_which_nothing_can_follow_does_not_offer_to_continue() -> None:
-    """R-ASK-1: T1-03 stays blocked, because T1-02 was skipped."""
-    counts = {"completed": 1, "skipped": 1, "blocked": 1}
-    text = answer.render(
-        "run.ended", _run("partial", counts=counts, tasks=[_row("T1-02", "skipped"), _row("T1-03", "blocked")])
-    )
-    assert "idumb resume" not in text
 
 
 def test_a_partial_run_names_what_failed_and_that_everything_is_saved() -> None:
@@ -156,13 +127,6 @@ def test_status_and_next_say_each_fact_once_and_end_with_the_command() -> None:
     assert ends == ["Next: idumb check-plan 1", "Next: idumb check-plan 1", "Next: idumb resume 1"]
     assert [text.count(wrong["why"]) for text in texts[:2]] == [1, 1]
     assert texts[2].count("T1-03") == 1
-
-
-def test_an_import_shows_forty_of_the_lines_that_it_did_not_read() -> None:
-    unread = [{"path": "TODO.md", "line": 1, "text": "a mark"}] * 100
-    data = {"path": "p", "kind": "checklist", "tasks": [], "diff": "", "changes": [], "written": True, "next": []}
-    *shown, last = answer.render("plan.import_plan", {**data, "unread": unread}).splitlines()[1:]
-    assert (len(shown), last) == (40, "  and 60 more; --json has them")
 
 
 LOOK = {

@@ -50,24 +50,17 @@ def test_values_are_no_forms() -> None:
     ]
 
 
-def _names(form: str) -> set[str]:
-    """Return the parts of the names of all fields and rows."""
-    paths = re.findall(r"\{([\w. ]*)", form) + re.findall(r"^(?:\* |else )*([\w.]+)[*=]\d* ", form, re.MULTILINE)
-    fields = [field.partition(":")[0] for line in re.findall(r"^: (.+)", form, re.MULTILINE) for field in line.split()]
-    return {part for path in (*paths, *fields) for name in path.split(" or ") for part in name.split(".") if part}
-
-
 def _properties(schema: Any) -> set[str]:
-    if isinstance(schema, list):
-        return {name for each in schema for name in _properties(each)}
-    below = schema.values() if isinstance(schema, dict) else ()
-    return {*(schema.get("properties", {}) if below else ()), *(name for each in below for name in _properties(each))}
+    below = schema if isinstance(schema, list) else schema.values() if isinstance(schema, dict) else ()
+    own = schema.get("properties", {}) if isinstance(schema, dict) else ()
+    return {*own, *(name for each in below for name in _properties(each))}
 
 
 def test_the_forms_of_answers_name_only_what_answers_have() -> None:
-    known = _properties([*schemas.every().values()]) | {"name", "value", "above"}
-    known |= {"text", "topics", "tools", "address", "about"}  # of help, mcp and fake-model
+    known = _properties([*schemas.every().values()]) | {"name", "value", "above", "tools", "address", "about"}
     for module in pkgutil.iter_modules(answers.__path__):
-        found = getattr(import_module(f"{answers.__name__}.{module.name}"), "FORMS", {})
-        unknown = {name: _names(form) - known for name, form in found.items()}
-        assert {name: names for name, names in unknown.items() if names} == {}
+        texts = getattr(import_module(f"{answers.__name__}.{module.name}"), "FORMS", {})
+        for name, form in texts.items():
+            paths = re.findall(r"\{([\w. ]*)|^(?:\* |else )*([\w.]+)[*=]\d* ", form, re.MULTILINE)
+            parts = {part for pair in paths for path in pair for part in re.split(r"\.| or ", path) if part}
+            assert parts <= known, name

@@ -48,12 +48,6 @@ def test_mermaid_labels_cannot_escape_their_quotes_or_the_fence() -> None:
     assert re.fullmatch(r'    n1\["T1-02: [^"<>`%{}]*"\]', line), line
 
 
-def test_mermaid_can_omit_tasks() -> None:
-    drawn = graphs.mermaid(examples.slugs(), only={"T1-02", "T1-03"})
-    assert re.findall(r"n\d --> n\d", drawn) == ["n0 --> n1"]
-    assert "T1-01" not in drawn
-
-
 def _large(needs: str, count: int) -> Contract:
     """Return a phase of that many tasks: alone, in a chain, or in layers of 25 that need the whole layer before."""
 
