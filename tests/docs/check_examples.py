@@ -73,9 +73,7 @@ WHOLE = INTERFACE + "    - errors: none\n    - side effects: none\n"
 A_FILE = frozenset({"a.txt"})
 
 EXAMPLES: Mapping[str, Example] = {
-    "task.no-builder": Example(
-        "Nothing can build the task: it has no steps, and no task, plan or configuration names a builder.", task()
-    ),
+    "task.no-builder": Example("Nothing can build the task: it has no steps, and nothing names a builder.", task()),
     "task.unknown-builder": Example(
         "The builder of a task is not defined under `bindings`.", task(more="- **Builder:** agnet\n"), config=AGENT
     ),
@@ -85,7 +83,7 @@ EXAMPLES: Mapping[str, Example] = {
         config=AGENT,
     ),
     "handoff.unknown-agent": Example(
-        "The receiver of a task's work is neither a binding nor a role nor `human`, so no handoff is made.",
+        "The receiver of a task's work is no binding, role or `human`, so no handoff is made.",
         handoff("auditor"),
     ),
     "handoff.unknown-type": Example(
@@ -96,16 +94,16 @@ EXAMPLES: Mapping[str, Example] = {
         task(last="- **Replaces:** T1-07/AC-1\n"),
     ),
     "task.no-proof": Example(
-        "Nothing proves the task: it has no check, no Verify, no tests, no human criterion and no validator.",
+        "Nothing proves the task: no check, Verify, test, human criterion or validator.",
         task(criteria="It is friendly"),
     ),
     "task.no-check": Example(
-        "Only the opinion of a validator proves the task: no command and no person does.",
+        "Only the opinion of a validator proves the task.",
         task(criteria="It is friendly — opinion", last="- **Validator:** critic\n"),
         config="bindings:\n  critic: {adapter: command, argv: [my-critic]}\n",
     ),
     "plan.history": Example(
-        "Tasks were imported as done. In strict mode, nothing counts that idumb has not proven.",
+        "Tasks were imported as done. In strict mode, only what idumb has proven counts.",
         task(last="- **x-source-done:** it is done\n- **x-source-digest:** 0123\n"),
     ),
     "criterion.unproven": Example(
@@ -113,11 +111,11 @@ EXAMPLES: Mapping[str, Example] = {
         task(criteria=CHECKED + "It is friendly"),
     ),
     "criterion.empty": Example(
-        "A criterion that a person or a model judges does not name an observable result.",
+        "A criterion that a person or a model judges names no observable result.",
         task(criteria=CHECKED + "Works as expected — human"),
     ),
     "task.no-artifact": Example(
-        "The task writes no file and only a model judges it, so nothing could show that it was done.",
+        "The task writes no file and only a model judges it, so nothing shows that it was done.",
         "### T1-01: Think\n\n- **Validator:** critic\n- **Acceptance:**\n  - [ ] The idea is good — opinion\n",
         config="bindings:\n  critic: {adapter: command, argv: [my-critic]}\n",
     ),
@@ -125,22 +123,22 @@ EXAMPLES: Mapping[str, Example] = {
         "A task or step would write outside the workspace, or to an invalid path.", write("../hello.txt")
     ),
     "path.outside-scope": Example(
-        "A task or step would write outside the folder that the plan names as `scope.root`.",
+        "A task or step would write outside `scope.root`.",
         write("hello.txt"),
         head="scope: {root: src}\n",
     ),
     "path.protected": Example(
-        "A task or step would write a path that idumb, the plan or the configuration protects.",
+        "A task or step would write a protected path.",
         write("LICENSE"),
         head="scope: {protected: [LICENSE]}\n",
     ),
     "path.other-repository": Example(
-        "A task or step would write in a submodule or nested repository, which idumb never changes.",
+        "A task or step would write in a submodule or nested repository.",
         write("lib/hello.txt"),
         repositories=("lib",),
     ),
     "path.non-goal": Example(
-        "A task declares a path that a non-goal of its plan excludes.",
+        "A task declares a path that a non-goal excludes.",
         task(),
         "non_goals: [{id: NG-1, text: no greeting, paths: [hello.txt]}]\n",
     ),
@@ -172,18 +170,17 @@ EXAMPLES: Mapping[str, Example] = {
         write("hello.txt", "greeting.txt"),
     ),
     "path.missing": Example(
-        "A task would modify, delete or move a file that does not exist when the run starts, and no earlier task"
-        " creates it.",
+        "A task would modify, delete or move a file that does not exist and that no earlier task creates.",
         on_disk("modify `a.txt`"),
         present=StartState(),
     ),
     "path.exists": Example(
-        "A task would create a file that already exists when the run starts, or that an earlier task creates.",
+        "A task would create a file that already exists, or that an earlier task creates.",
         on_disk("create `a.txt`"),
         present=StartState(base=A_FILE, on_disk=A_FILE),
     ),
     "path.through-link": Example(
-        "A task or step would write a path that is a symbolic link or is behind one.",
+        "A task or step would write a symbolic link, or a path behind one.",
         on_disk("modify `a.txt`"),
         present=StartState(on_disk=A_FILE, links={"a.txt": "b.txt"}),
     ),
@@ -197,22 +194,22 @@ EXAMPLES: Mapping[str, Example] = {
         on_disk("create `a.txt`", "grpe -q hello a.txt"),
         present=StartState(no_programs=frozenset({"grpe"})),
     ),
-    "command.placeholder": Example("A command of a check or step is still to be written.", run("make a note", "TBD")),
+    "command.placeholder": Example("A command is still to be written.", run("make a note", "TBD")),
     "check.cannot-fail": Example(
         "A check passes whatever the work is: `true`, `test -n x`, `grep -q ''`, `! grep` in a file that is missing.",
         task(criteria="It greets — check: `test -n hello`"),
     ),
     "check.of-other-task": Example(
-        "The only checks of a task are checks of earlier tasks, which pass before the task begins.",
+        "The only checks of a task are those of earlier tasks, which pass before it begins.",
         task() + "\n\n" + task("Greet again", files="create `again.txt`").replace("T1-01", "T1-02"),
     ),
     "check.hidden-failure": Example(
-        "A check passes even if its program fails, because a pipe, `|| true`, `;` or `&` hides the failure.",
+        "A pipe, `|| true`, `;` or `&` hides the failure of a check's program.",
         task(criteria="The tests pass — check: `pytest 2>&1 | tee test.log`"),
     ),
     "check.own-files": Example(
         "Only a script, a file with targets (`Makefile`, `package.json`) or tests that the task may write itself prove"
-        " it. That is common for tests; the plan should say so on purpose.",
+        " it. That is common for tests.",
         task(files="create `hello.txt`, create `check.py`", criteria="It greets — check: `python check.py`"),
     ),
     "text.unfilled": Example(
@@ -227,7 +224,7 @@ EXAMPLES: Mapping[str, Example] = {
         policy="allow: [write_file, edit_file]\n",
     ),
     "step.vague-intent": Example(
-        "The intent of a step says no more than the name of its tool.",
+        "The intent of a step only repeats its tool.",
         task(steps="- {tool: write_file, intent: write file, arguments: {path: hello.txt, content: hello}}"),
     ),
     "step.not-deterministic": Example(
@@ -243,9 +240,7 @@ EXAMPLES: Mapping[str, Example] = {
             'if test -n "$LANG"; then echo hello; else echo salve; fi > hello.txt',
         ),
     ),
-    "requirement.no-task": Example(
-        "No task of the phase serves a requirement that a plan declares.", SERVING, head=NEEDED
-    ),
+    "requirement.no-task": Example("No task serves a requirement of the plan.", SERVING, head=NEEDED),
     "requirement.unlisted": Example(
         "The plan lists a requirement by its id alone, but REQUIREMENTS.md has no such id. In strict mode, confirm"
         " it with `idumb approve N --answer REQ-1=yes`.",
@@ -253,25 +248,19 @@ EXAMPLES: Mapping[str, Example] = {
         head="requirements: [REQ-1]\n",
         present=StartState(),
     ),
-    "task.no-requirement": Example(
-        "The plan declares requirements, but the task serves none of them.", task(), head=NEEDED
-    ),
+    "task.no-requirement": Example("The task serves none of the plan's requirements.", task(), head=NEEDED),
     "plan.no-requirements": Example("The plan does not name requirements.", task()),
     "plan.no-success-criteria": Example("The plan has no success criteria.", task()),
     "plan.no-non-goals": Example(
-        "The plan does not declare its non-goals. If there are none, write `non_goals: []`.", task()
+        "The plan does not declare its non-goals (`non_goals: []` if there are none).", task()
     ),
-    "plan.no-invariants": Example(
-        "A task declares public interfaces, but the plan declares no invariants.", task(first=WHOLE)
-    ),
-    "task.no-change-class": Example(
-        "The task writes files but does not say which kind of change it makes (field Change).", task()
-    ),
+    "plan.no-invariants": Example("A task declares interfaces, and the plan no invariants.", task(first=WHOLE)),
+    "task.no-change-class": Example("The task writes files and has no field Change.", task()),
     "interface.incomplete": Example(
-        "A public name does not declare all of its inputs, outputs, errors and side effects.", task(first=INTERFACE)
+        "A public name does not declare all of inputs, outputs, errors and side effects.", task(first=INTERFACE)
     ),
     "task.irreversible": Example(
-        "The effect of the task cannot be rolled back. It runs only after a person accepts this task as irreversible.",
+        "The task cannot be rolled back. It runs only after a person accepts this task.",
         task(first="- **Rollback:** irreversible: it mails everybody\n"),
     ),
     "text.placeholder": Example(
