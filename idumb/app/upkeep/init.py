@@ -40,8 +40,8 @@ _CONFIG = """\
 # bindings:
 #   my-agent: {adapter: command, argv: [my-agent, --print], prompt: stdin}
 
-# Agents write only in the folders of their task's files, in temporary files, and where you add.
-# sandbox: {level: auto, write: [build]}
+# Agents write only in their checkout, in temporary files, and where you add.
+# sandbox: {level: auto, write: [~/.cache/pip]}
 
 # More gates can fail a task; by default they only report. `idumb help gates` lists them.
 # gates: {syntax: {level: 1}, non-goals: {level: 1}, change-class: {level: 1}}
