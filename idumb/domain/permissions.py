@@ -15,8 +15,8 @@ SANDBOXES = (SANDBOX_AUTO, SANDBOX_BWRAP, SANDBOX_OFF)
 class SandboxSettings(Struct, frozen=True):
     """What keeps agents from writing elsewhere than they should.
 
-    `level` is one of SANDBOXES. `write` are further places where agents may write: absolute, or below the home (`~/`). A
-    place in the checkout is writable anyway.
+    `level` is one of SANDBOXES. `write` are further places where agents may write: absolute, or below the home (`~/`).
+    A place in the checkout is writable anyway.
     """
 
     level: str = SANDBOX_AUTO
