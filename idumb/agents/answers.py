@@ -85,6 +85,13 @@ def schema_of(request: AgentRequest) -> Mapping[str, Any] | None:
     return VERDICT if request.schema is None and request.role == VALIDATOR else request.schema
 
 
+def ending(role: str, text: str) -> tuple[str, str, str | None]:
+    """Return (outcome, message, failure) of an agent that only answers in text. An empty answer is none."""
+    if role == VALIDATOR:
+        return judged(text)
+    return (outcome.COMPLETED, "", None) if text.strip() else (outcome.FAILED, "the answer is empty", agent.MALFORMED)
+
+
 def judged(text: str) -> tuple[str, str, str | None]:
     """Return (outcome, message, failure) of a validator that only answers in text. An unclear verdict is none."""
     answer = replies.answer(text, "verdict")

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 from typing import Any
-
-from msgspec.structs import replace
 
 from idumb.agents import answers, failure_words
 from idumb.agents.answers import Report, inside, text
@@ -38,20 +37,41 @@ def _variables(_: Call) -> dict[str, str]:
 def read(output: bytes, errors: bytes) -> Report:
     """Return the last `result`. Only `is_error` counts, because `subtype` is `success` even after a total failure."""
     result: dict[str, Any] = {}
-    last_message, model, session = "", None, None
+    said, model, session = "", "", ""
     for event in answers.objects(output):
-        kind = event.get("type")
         session = text(event.get("session_id")) or session
-        if kind == "result":
-            result = event
-        elif kind == "system" and event.get("subtype") == "init":
-            model = text(event.get("model")) or None
-        elif kind == "system" and event.get("subtype") == "api_retry":
-            last_message = f"the server answered {event.get('error_status')}: {text(event.get('error'))}"
-        elif kind == "assistant":
-            parts = inside(event, "message", "content")
-            last_message = _spoken(parts) or last_message
-    return replace(of_result(result, last_message, model, errors), session=session)
+        match event.get("type"), event.get("subtype"):
+            case "result", _:
+                result = event
+            case "system", "init":
+                model = text(event.get("model"))
+            case "system", "api_retry":
+                said = _retried(event)
+            case "assistant", _:
+                parts = inside(event, "message", "content")
+                spoken = parts if isinstance(parts, list) else []
+                said = "\n".join(text(inside(p, "text")) for p in spoken if inside(p, "type") == "text") or said
+    words = text(result.get("result")) or text(inside(result, "error", "message")) or said
+    structured, used = result.get("structured_output"), result.get("modelUsage")
+    wrong = result.get("is_error") is True or not result or text(result.get("subtype")).startswith("error")
+    error = _error(result, words, errors) if wrong else ""
+    return Report(
+        reply=words if structured is None else json.dumps(structured),
+        session=session or None,
+        usage=_usage(result),
+        model=next(iter(used), None) if isinstance(used, dict) and used else model or None,
+        ended=bool(result),
+        error=error,
+        failure=_failure(result, error) if wrong else None,
+        denied=tuple(
+            _call(inside(entry, "tool_name"), inside(entry, "tool_input"))
+            for entry in result.get("permission_denials") or ()
+        ),
+    )
+
+
+def _retried(event: Mapping[str, Any]) -> str:
+    return f"the server answered {event.get('error_status')}: {text(event.get('error'))}"
 
 
 def _lines(event: Mapping[str, Any]) -> Iterator[str]:
@@ -59,7 +79,7 @@ def _lines(event: Mapping[str, Any]) -> Iterator[str]:
     if kind == "system" and subtype == "init":
         yield f"model {text(event.get('model'))}"
     elif kind == "system" and subtype == "api_retry":
-        yield f"the server answered {event.get('error_status')}: {text(event.get('error'))}"
+        yield _retried(event)
     elif kind in ("assistant", "user"):
         for part in inside(event, "message", "content") or ():
             yield from _part(part)
@@ -78,33 +98,6 @@ def _part(part: Any) -> Iterator[str]:
         yield _call(inside(part, "name"), inside(part, "input"))
     elif inside(part, "is_error") is True:
         yield f"failed: {inside(part, 'content')}"
-
-
-def of_result(result: dict[str, Any], printed: str, model: str | None, errors: bytes) -> Report:
-    """Parse a report of Claude Code or of an agent with the same format."""
-    words = text(result.get("result")) or text(inside(result, "error", "message")) or printed
-    subtype = text(result.get("subtype"))
-    wrong = result.get("is_error") is True or not result or subtype.startswith("error")
-    structured = result.get("structured_output")
-    error = _error(result, words, errors) if wrong else ""
-    return Report(
-        reply=_reply(structured, words),
-        usage=_usage(result),
-        model=_model(result) or model,
-        ended=bool(result),
-        error=error,
-        failure=_failure(result, error) if wrong and result else failure_words.of_words(error) if wrong else None,
-        denied=tuple(
-            _call(inside(entry, "tool_name"), inside(entry, "tool_input"))
-            for entry in result.get("permission_denials") or ()
-        ),
-    )
-
-
-def _reply(structured: Any, words: str) -> str:
-    import json
-
-    return json.dumps(structured) if structured is not None else words
 
 
 def _error(result: dict[str, Any], words: str, errors: bytes) -> str:
@@ -127,14 +120,6 @@ def _failure(result: dict[str, Any], error: str) -> str | None:
     return kind
 
 
-def _spoken(parts: Any) -> str:
-    return (
-        "\n".join(text(p.get("text")) for p in parts if isinstance(p, dict) and p.get("type") == "text")
-        if (isinstance(parts, list))
-        else ""
-    )
-
-
 def _usage(result: dict[str, Any]) -> Usage:
     used = result.get("usage")
     parts = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
@@ -143,11 +128,6 @@ def _usage(result: dict[str, Any]) -> Usage:
         answers.count(inside(used, "output_tokens")),
         answers.amount(result.get("total_cost_usd")),
     )
-
-
-def _model(result: dict[str, Any]) -> str | None:
-    used = result.get("modelUsage")
-    return next(iter(used), None) if isinstance(used, dict) else None
 
 
 def _call(name: Any, arguments: Any) -> str:

@@ -21,7 +21,7 @@ from msgspec import Struct
 from idumb.agents import answers, model_tools
 from idumb.agents.adapter import Adapter, Redact
 from idumb.agents.workspace_files import FileProblem, WorkspaceFiles
-from idumb.domain import agent, canonical_json, contract, outcome, wording
+from idumb.domain import canonical_json, contract, outcome, wording
 from idumb.domain.action import REFUSE
 from idumb.domain.agent import BUILDER, BUILT_IN, EDITOR, HUMAN, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
@@ -102,17 +102,15 @@ class HandoffAgent(Adapter):
 
     def _taken(self, request: AgentRequest, place: _Place, answer: _Answer) -> AgentResult:
         text = self._redact(answer.text)
-        ended, message, failure = outcome.COMPLETED, "", None
+        failure: str | None = None
         work = model_tools.ModelTools(request, self._redact, self._equipment.guard, self._equipment.apply_patch)
         try:
             if answer.outcome == _FAILED:
                 ended, message = outcome.FAILED, text.strip() or "the answer reports a failure"
-            elif request.role == VALIDATOR:
-                ended, message, failure = answers.judged(answer.text)
             elif request.role == BUILDER:
                 ended, message = _edited(work, answer.text)
-            elif not text.strip():
-                ended, message, failure = outcome.FAILED, "the answer is empty", agent.MALFORMED
+            else:
+                ended, message, failure = answers.ending(request.role, answer.text)
         finally:
             work.close()
         return AgentResult(

@@ -24,7 +24,7 @@ from idumb.agents import answers, failure_words, model_tools
 from idumb.agents.adapter import Adapter, Equipment
 from idumb.agents.model_tools import ModelTools
 from idumb.domain import agent, outcome, wording
-from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, Capabilities, Readiness, Usage
+from idumb.domain.agent import BUILDER, AgentRequest, AgentResult, Capabilities, Readiness, Usage
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
 
@@ -219,12 +219,8 @@ class _Talk:
     def _judged(self, answer: Any) -> Ended:
         """Judge the model's last message."""
         text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
-        if self._request.role == VALIDATOR:
-            ended, message, failure = answers.judged(text)
-            return Ended(ended, message, reply=text, failure=failure)
-        if not text.strip():
-            return Ended(outcome.FAILED, "the answer is empty", failure=agent.MALFORMED)
-        return Ended(outcome.COMPLETED, reply=text)
+        ended, message, failure = answers.ending(self._request.role, text)
+        return Ended(ended, message, reply=text, failure=failure)
 
     def _explained(self, ended: Ended) -> Ended:
         """Name the other interface of a server that has no Responses API."""

@@ -6,10 +6,10 @@ Secret and ignored files are not shown: names are judged here, and secrets insid
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 import time
-from collections import Counter
 from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
@@ -45,8 +45,8 @@ _TOOLS: Mapping[str, tuple[str, Mapping[str, Any], bool]] = {
 }
 _PATCH = "apply_patch"
 _MARKED = (
-    "is a placeholder for a secret and must not be written; in a file that contains secrets, use edit_file to change"
-    " the text around them"
+    "is a placeholder for a secret and must not be written; in a file that contains secrets or such a text, use"
+    " edit_file to change the text around them"
 )
 _LOST = "so the rest would be lost. To change a part, use edit_file. To replace everything, use delete_file first"
 EDITS = tuple(name for name, (_, _, writes) in _TOOLS.items() if writes)
@@ -161,7 +161,7 @@ class ModelTools:
         if outside or not self._request.allowed_paths:
             allowed = ", ".join(self._request.allowed_paths) or "none"
             reply = Reply(outcome.FAILED, f"{(*outside, 'it')[0]} is not a file of this task; its files are: {allowed}")
-        elif (mark := self._mark_of(step)) is not None:
+        elif (mark := _mark_in(step)) is not None:
             reply = Reply(outcome.FAILED, f"{mark} {_MARKED}")
         elif (why := self._would_lose(step) or self._would_show(step)) is not None:
             reply = Reply(outcome.FAILED, why)
@@ -184,29 +184,6 @@ class ModelTools:
             return None  # the file does not exist, or the edit itself reports the problem
         why = _unshowable(data, size)
         return None if why is None else f"{path} cannot be replaced as a whole: {why}, {_LOST}"
-
-    def _mark_of(self, step: Step) -> str | None:
-        """Return a redaction mark that the edit would write and the file does not contain.
-
-        Models see marks in place of secrets. Writing a mark back would destroy the secret in the file.
-        """
-        try:
-            new = _written(step)
-            if not MARK.search(new):
-                return None
-            more = Counter(MARK.findall(new)) - Counter(MARK.findall(self._replaced(step)))
-        except FileProblem:
-            return None  # the edit itself reports the problem
-        return next(iter(more), None)
-
-    def _replaced(self, step: Step) -> str:
-        """Return the text that an edit removes."""
-        if step.tool != "write_file":
-            return _removed(step)
-        try:
-            return self._files.read(str(step.arguments.get("path"))).decode("latin-1")
-        except FileProblem:
-            return ""
 
     def _why_hidden(self, path: str) -> str | None:
         return self._hidden.why(path, self.touched)
@@ -259,21 +236,16 @@ def _unshowable(data: bytes, size: int) -> str | None:
     return None
 
 
-def _written(step: Step) -> str:
-    """Return the text that an edit adds."""
+def _mark_in(step: Step) -> str | None:
+    """Return a redaction mark that an edit would write: in place of a secret it would destroy it."""
     values = step.arguments
+    added = str(values.get("replace", ""))
+    if step.tool == _PATCH:
+        added = "\n".join(line for line in str(values.get("patch")).split("\n") if line.startswith("+"))
     if step.tool == "write_file":
-        return content(values).decode("latin-1")
-    if step.tool == _PATCH:
-        return "\n".join(line for line in str(values.get("patch")).split("\n") if line.startswith("+"))
-    return str(values.get("replace", ""))
-
-
-def _removed(step: Step) -> str:
-    """Return the text that a replacement or patch removes; neither is made if the file does not contain it."""
-    if step.tool == _PATCH:
-        return "\n".join(line for line in str(step.arguments.get("patch")).split("\n") if line.startswith("-"))
-    return str(step.arguments.get("find", ""))
+        with contextlib.suppress(FileProblem):  # the edit itself reports it
+            added = content(values).decode("latin-1")
+    return next(iter(MARK.findall(added)), None)
 
 
 def declared_files(request: AgentRequest, redact: Redact) -> str:

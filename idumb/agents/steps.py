@@ -16,6 +16,7 @@ from idumb.agents.workspace_files import LARGEST, FileProblem, WorkspaceFiles
 from idumb.domain import outcome, paths
 from idumb.domain.agent import BUILT_IN, MISSING, STEPS, AgentRequest, AgentResult, StepRecord
 from idumb.domain.errors import AdapterError
+from idumb.domain.plans import step_effects
 from idumb.domain.plans.plan import Step, Task
 from idumb.domain.settings import Binding
 from idumb.system import child_process
@@ -346,14 +347,10 @@ def _text(step: Step, name: str) -> str:
 
 def content(arguments: Mapping[str, Any]) -> bytes:
     """Return the bytes that a `write_file` step writes."""
-    packed = arguments.get("content_base64")
-    if isinstance(packed, str):
-        import base64
-        import binascii
-
+    if isinstance(arguments.get("content_base64"), str):
         try:
-            return base64.b64decode("".join(packed.split()), validate=True)
-        except (binascii.Error, ValueError):
+            return step_effects.written(arguments)
+        except ValueError:
             raise FileProblem("`content_base64` is not base64") from None
     text = arguments.get("content")
     if not isinstance(text, str):
