@@ -169,20 +169,18 @@ class FileBackupStore:
         self._folder = folder
 
     def keep(self, kind: str, name: str, data: bytes) -> str:
-        """Store `data` durably and return its path. `name` is relative, with `/`."""
+        """Store `data` durably and return its path. `name` is relative, with `/`, below a folder for each content."""
+        import hashlib
+
         if os.path.isabs(name) or ".." in name.split("/"):
             raise ValueError(f"not a name below a folder: {name}")
-        target = os.path.join(self._folder, kind, *name.split("/"))
-        private_folders.make(os.path.dirname(target))
-        for number in range(1, 10_000):
-            path = target if number == 1 else f"{target}~{number}"
-            if not os.path.lexists(path):
-                write(path, data, mode=0o600)
-                _sync_above(path, self._folder)
-                return path
-            if _is(path, data):
-                return path
-        raise FileExistsError(target)
+        path = os.path.join(self._folder, kind, hashlib.sha256(data).hexdigest()[:16], name)
+        private_folders.make(os.path.dirname(path))
+        write(path, data, mode=0o600)
+        folder = os.path.dirname(path)
+        while len(folder := os.path.dirname(folder)) >= len(self._folder):  # the entries of new folders
+            sync_folder(folder)
+        return path
 
     def put(self, kind: str, path: str) -> str:
         """Move a file or folder here, within one file system, and return its new path."""
@@ -193,20 +191,3 @@ class FileBackupStore:
         os.rename(path, target)
         sync_folder(folder)
         return target
-
-
-def _is(path: str, data: bytes) -> bool:
-    from idumb.system import named_files  # `idumb status` loads this module
-
-    try:
-        return named_files.read(path, len(data) + 1, links=False) == data
-    except OSError:
-        return False
-
-
-def _sync_above(path: str, top: str) -> None:
-    """Force the entries of new folders to disk."""
-    folder = os.path.dirname(os.path.dirname(path))
-    while len(folder) >= len(top):
-        sync_folder(folder)
-        folder = os.path.dirname(folder)
