@@ -15,13 +15,14 @@ _WANTED = 100
 def newest(effort: Effort) -> Iterator[Figure]:
     """The log reads the last hundred events of the first run, below which all others lie; then the whole command."""
     from idumb.domain.runs.event import NewEvent
+    from idumb.store.connection import Database
     from idumb.store.event_log import SqliteEventLog
     from idumb.store.ownership import FileOwnership
     from idumb.system.clock import SystemClock
 
     count = 10_000 if effort.quick else 1_000_000
     place = material.project(f"{effort.folder}/events", 20, 1, material.editing, "task")
-    log = SqliteEventLog(f"{place.root}/.git", place.root, SystemClock())
+    log = SqliteEventLog(Database(f"{place.root}/.git"), place.root, SystemClock())
     fence = FileOwnership(log.database, place.root, SystemClock()).acquire("bench")
     for number in range(count // _RUN_EVENTS):
         begun = NewEvent("run.started", {"phase": f"{number}", "number": 1}, run=f"run-{number}")

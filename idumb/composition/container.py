@@ -10,7 +10,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from functools import cached_property, partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from idumb import __version__
 from idumb.agents import registry
@@ -25,6 +25,7 @@ from idumb.git import discover
 from idumb.markdown import configuration, single_settings
 from idumb.markdown.plan_files import DefinitionFolders
 from idumb.store import connection
+from idumb.store.connection import Database
 from idumb.store.consent import FileConsentStore, ForgetfulConsent
 from idumb.store.event_log import SqliteEventLog, SqliteLogFiles
 from idumb.system import user_folders
@@ -96,7 +97,8 @@ class Container:
         self.start = self.root
         common_dir = self.repository.common_dir
         self.clock = SystemClock()
-        self.log = self._event_log()
+        owner, redactor = self.repository.worktree_id, lambda: self.redaction
+        self.log = SqliteEventLog(self._database(), self.worktree, self.clock, owner=owner, redactor=redactor)
         self.log_files = SqliteLogFiles(self.log.database)
         self.consent = FileConsentStore(common_dir, self.folder)
         self.files, self.plans = NamedFiles(self.root), KeptPlans(self)
@@ -105,16 +107,12 @@ class Container:
         self.backups = FileBackupStore(os.path.join(common_dir, "idumb"))
         self._closing = contextlib.ExitStack()
 
-    def _event_log(self) -> SqliteEventLog:
-        return self._log(
-            kept_refs=lambda: bool(discover.listed(self.repository.common_dir, discover.PREFIX)),
-            may_create=partial(connection.refuse_network, allowed=lambda: self.settings.git.network),
+    def _database(self) -> Database:
+        return Database(
+            self.repository.common_dir,
+            lambda: bool(discover.listed(self.repository.common_dir, discover.PREFIX)),
+            partial(connection.refuse_network, allowed=lambda: self.settings.git.network),
         )
-
-    def _log(self, **more: Any) -> SqliteEventLog:
-        worktree, owner = self.worktree, self.repository.worktree_id
-        redactor = lambda: self.redaction  # noqa: E731
-        return SqliteEventLog(self.repository.common_dir, worktree, self.clock, owner=owner, redactor=redactor, **more)
 
     @cached_property
     def toolchain(self) -> LocalToolchain:
@@ -408,5 +406,5 @@ class RehearsalContainer(Container):
         self.asker = ask.Nobody()
         self._closing.callback(self.log.database.close)
 
-    def _event_log(self) -> SqliteEventLog:
-        return self._log(backed_up=False)
+    def _database(self) -> Database:
+        return Database(self.repository.common_dir, backed_up=False)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import stat
 from collections.abc import Callable, Mapping
 
@@ -115,4 +114,11 @@ def _kind(root: str, path: str) -> str | None:
 
 def mentions(text: str, name: str) -> bool:
     """Return whether `name` occurs in the text as a whole word."""
-    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None
+    begin = text.find(name)
+    while begin >= 0 and (_is_of_word(text[:begin][-1:]) or _is_of_word(text[begin + len(name) :][:1])):
+        begin = text.find(name, begin + 1)
+    return begin >= 0
+
+
+def _is_of_word(character: str) -> bool:
+    return character.isalnum() or character == "_"

@@ -54,24 +54,18 @@ class SqliteEventLog:
 
     def __init__(
         self,
-        common_dir: str,
+        database: Database,
         worktree: str,
         clock: Clock,
         *,
         owner: str | None = None,
-        kept_refs: Callable[[], bool] = lambda: False,
-        may_create: Callable[[str], None] | None = None,
         redactor: Callable[[], Redactor] | None = None,
-        backed_up: bool = True,
     ) -> None:
         """`worktree` names the project; `owner` the working tree, whose fencing token counts (default: `worktree`).
 
-        `kept_refs` tells whether refs/idumb holds anything; `may_create` raises if no log may be created.
-
-        `redactor` removes known secrets from every payload before it is stored. The user's state directory knows
-        nothing of a log that is not `backed_up`.
+        `redactor` removes known secrets from every payload before it is stored.
         """
-        self.database = Database(common_dir, kept_refs, may_create, backed_up=backed_up)
+        self.database = database
         self._worktree = worktree
         self._owner = owner or worktree
         self._clock = clock

@@ -9,6 +9,7 @@ import sqlite3
 import pytest
 
 from idumb.domain.runs.event import NewEvent
+from idumb.store.connection import Database
 from idumb.store.event_log import SqliteEventLog
 from idumb.system import user_folders
 from idumb.system.clock import SystemClock
@@ -28,7 +29,7 @@ def recorded(project: Project, event: NewEvent) -> int:
     with sqlite3.connect(folder / "store.db") as db:
         ((fence,),) = db.execute("SELECT fence FROM owners").fetchall()
     db.close()
-    log = SqliteEventLog(str(project.repo.common_dir), "main", SystemClock())
+    log = SqliteEventLog(Database(str(project.repo.common_dir)), "main", SystemClock())
     return log.append([event], operation="by-hand", fence=fence)[0].seq
 
 

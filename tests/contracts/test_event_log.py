@@ -11,6 +11,7 @@ import pytest
 from idumb.domain.errors import Refusal, StoreError
 from idumb.domain.runs.event import GENESIS, NewEvent
 from idumb.store import event_log, ownership
+from idumb.store.connection import Database
 from tests.support.fixed_clock import FixedClock
 from tests.support.memory_event_log import MemoryEventLog
 from tests.support.memory_ownership import MemoryOwnership, MemoryWorktree
@@ -33,7 +34,7 @@ class MemoryStore:
 class SqliteStore:
     def __init__(self, folder: Path) -> None:
         self.clock = FixedClock()
-        self.log = event_log.SqliteEventLog(str(folder), "main", self.clock)
+        self.log = event_log.SqliteEventLog(Database(str(folder)), "main", self.clock)
         self.owner = ownership.FileOwnership(self.log.database, "main", self.clock)
 
 

@@ -19,6 +19,7 @@ from typing import Any
 from idumb.domain.errors import IdumbError
 from idumb.domain.runs.event import Event
 from idumb.store import doctor_checks
+from idumb.store.connection import Database
 from idumb.store.event_log import SqliteEventLog
 from idumb.system.clock import SystemClock
 from tests.crash import harness
@@ -373,7 +374,7 @@ def _noticed_or_right(common: str, events: Sequence[Event], tally: Tally, name: 
     assert problem.code.startswith("store."), problem
     assert problem.hint, problem
     tally.note(f"{name}: {problem.code}")
-    log = SqliteEventLog(common, "main", SystemClock())
+    log = SqliteEventLog(Database(common), "main", SystemClock())
     doctor_checks.restore(log.database, doctor_checks.plan(log.database), SystemClock())
     assert _events(common)[:-1] == events, "restored with other events"
 
@@ -390,7 +391,7 @@ def _problem(common: str, events: Sequence[Event]) -> IdumbError | None:
 
 def _events(common: str) -> list[Event]:
     """All events by number, and by run as `resume` reads them."""
-    log = SqliteEventLog(common, "main", SystemClock(), kept_refs=lambda: True)
+    log = SqliteEventLog(Database(common, lambda: True), "main", SystemClock())
     try:
         events = list(log.events())
         runs = {event.run for event in events if event.run}

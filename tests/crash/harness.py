@@ -15,6 +15,7 @@ from idumb.domain.errors import StoreError
 from idumb.domain.runs import replay, transitions
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
+from idumb.store.connection import Database
 from idumb.store.event_log import SqliteEventLog
 from idumb.system.clock import SystemClock
 from tests.crash.programme import LEFT_PROCESS, LOST_BYTES, LOST_CHECKPOINT, OTHER, REPEATED_TASK
@@ -217,7 +218,7 @@ def events(project: Project) -> list[Event]:
     """Return the whole log from the repository alone, after verifying its chain."""
     state_home = os.environ.get("XDG_STATE_HOME")
     os.environ["XDG_STATE_HOME"] = "/nonexistent"
-    log = SqliteEventLog(str(project.repo.common_dir), "main", SystemClock())
+    log = SqliteEventLog(Database(str(project.repo.common_dir)), "main", SystemClock())
     try:
         verdict = log.verify()
         assert verdict.broken_at is None, verdict

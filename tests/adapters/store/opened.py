@@ -12,6 +12,7 @@ import pytest
 from idumb.domain.errors import StoreError
 from idumb.domain.runs.event import NewEvent
 from idumb.store.backups import LogBackups
+from idumb.store.connection import Database
 from idumb.store.event_log import SqliteEventLog
 from idumb.store.ownership import FileOwnership
 from tests.support.fixed_clock import FixedClock
@@ -23,7 +24,7 @@ class OpenedLog:
     def __init__(self, folder: Path, worktree: str = "main", kept_refs: Callable[[], bool] = lambda: False) -> None:
         self.folder = folder
         self.path = folder / "idumb" / "store.db"
-        self.log = SqliteEventLog(str(folder), worktree, FixedClock(), kept_refs=kept_refs)
+        self.log = SqliteEventLog(Database(str(folder), kept_refs), worktree, FixedClock())
         self.owner = FileOwnership(self.log.database, worktree, FixedClock())
 
     @property

@@ -16,11 +16,12 @@ from tests.meta import source
 WRITER = """
 import sys
 from idumb.domain.runs.event import NewEvent
+from idumb.store.connection import Database
 from idumb.store.event_log import SqliteEventLog
 from idumb.store.ownership import FileOwnership
 from idumb.system.clock import SystemClock
 folder, name, count = sys.argv[1], sys.argv[2], int(sys.argv[3])
-log = SqliteEventLog(folder, name, SystemClock())
+log = SqliteEventLog(Database(folder), name, SystemClock())
 fence = FileOwnership(log.database, name, SystemClock()).acquire("write")
 for number in range(count):
     log.append([NewEvent("evidence.recorded", {"n": number}, run=name)], operation=name, fence=fence)

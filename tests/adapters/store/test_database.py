@@ -17,6 +17,7 @@ from idumb.domain import canonical_json
 from idumb.domain.errors import StoreError
 from idumb.domain.runs.event import NewEvent
 from idumb.store import connection, event_chain
+from idumb.store.connection import Database
 from idumb.store.event_chain import Row
 from idumb.store.event_log import SqliteEventLog
 from idumb.store.ownership import FileOwnership
@@ -208,7 +209,7 @@ def test_runs_are_found_by_phase(opened: OpenedLog) -> None:
 
 def log_on(kind: str, folder: Path, *, allowed: bool = False) -> FileOwnership:
     may_create = partial(connection.refuse_network, allowed=lambda: allowed, kind_of=lambda _: kind)
-    log = SqliteEventLog(str(folder), "main", FixedClock(), may_create=may_create)
+    log = SqliteEventLog(Database(str(folder), may_create=may_create), "main", FixedClock())
     return FileOwnership(log.database, "main", FixedClock())
 
 
@@ -235,7 +236,7 @@ def test_an_existing_log_is_used(tmp_path: Path) -> None:
 @every("value", ["secret", "T1-01.secret.1", "evidence", "failed-x9", "model-x9"])
 def test_identifiers_stay_and_free_text_is_redacted(tmp_path: Path, value: str) -> None:
     """R-LOG-3: at every depth; names of fields and of tasks stay too."""
-    log = SqliteEventLog(str(tmp_path), "main", FixedClock(), redactor=lambda: Redactor({"API_KEY": value}))
+    log = SqliteEventLog(Database(str(tmp_path)), "main", FixedClock(), redactor=lambda: Redactor({"API_KEY": value}))
     owner = FileOwnership(log.database, "main", FixedClock())
     exact: dict[str, Any] = {
         "id": f"T1-01.{value}.1",

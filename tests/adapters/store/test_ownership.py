@@ -25,10 +25,11 @@ from tests.support.cases import every
 
 HOLDER = """
 import sys
+from idumb.store.connection import Database
 from idumb.store.event_log import SqliteEventLog
 from idumb.store.ownership import FileOwnership
 from idumb.system.clock import SystemClock
-log = SqliteEventLog(sys.argv[1], "main", SystemClock())
+log = SqliteEventLog(Database(sys.argv[1]), "main", SystemClock())
 owner = FileOwnership(log.database, "main", SystemClock())
 try:
     print(owner.acquire("idumb execute-phase 1"), flush=True)
