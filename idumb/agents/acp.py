@@ -14,7 +14,7 @@ from idumb.agents import answers, failure_words, known_agent
 from idumb.agents.acp_client import Client, ToolCall
 from idumb.agents.adapter import Equipment
 from idumb.agents.known_agent import ROWS, KnownProgram
-from idumb.agents.program import HOME, HOMES, JUDGING, InputFiles, last_words, of_process
+from idumb.agents.program import HOME, HOMES, last_words, of_process
 from idumb.agents.workspace_files import FileProblem, WorkspaceFiles
 from idumb.app.ports import Hear
 from idumb.domain import agent, outcome, paths, wording
@@ -59,37 +59,8 @@ class AcpAgent(KnownProgram):
         if not self._row.makes_folders and request.role == BUILDER:
             self._make_folders(request)
         with self._inputs(request) as inputs:
-            finished = self._talk(request, client, inputs, hear)
+            finished = self._launched(request, inputs, hear, {}, talk=client)
         return self._result(request, client, finished, transcript.close())
-
-    def _talk(
-        self, request: AgentRequest, client: Client, inputs: InputFiles, hear: Hear | None
-    ) -> child_process.Finished:
-        """Run the agent. Raises OSError if the program or its home cannot be set up."""
-        call = self._call(request, self._home(inputs))
-        environment, state = self._prepared(request, call, inputs)
-        shared = self._shared(request) if call.home is not None else {}
-        for folder in shared.values():
-            os.makedirs(folder, 0o700, exist_ok=True)
-        return self._start(
-            self.describe(call),
-            request,
-            {**environment, **shared},
-            inputs,
-            hear,
-            *state,
-            *shared.values(),
-            separate_errors=True,
-            talk=client,
-        )
-
-    def _shared(self, request: AgentRequest) -> dict[str, str]:
-        """Return the shared folders for unpacked files, which would otherwise be unpacked into each home."""
-        folder = self._equipment.unpacked
-        # Without a sandbox, a builder could change the installed program itself.
-        suffix = "-judging" if request.role in JUDGING and self._equipment.settings.sandboxed else ""
-        names = self._row.unpacked.items() if folder is not None else ()
-        return {variable: os.path.join(folder or "", f"{name}{suffix}") for variable, name in names}
 
     def _make_folders(self, request: AgentRequest) -> None:
         """Create the folders of declared files, for an agent that cannot write into a missing folder.

@@ -14,10 +14,12 @@ from typing import Any
 
 from msgspec import Struct, field
 
+from idumb.agents import adapter
 from idumb.agents.adapter import FORMAT, Equipment
 from idumb.agents.answers import Report
 from idumb.agents.program import (
     IDLE_TIMEOUT,
+    JUDGING,
     InputFiles,
     ProgramAgent,
     home_variables,
@@ -25,9 +27,11 @@ from idumb.agents.program import (
     make_home,
     with_request,
 )
-from idumb.domain.agent import VALIDATOR, AgentRequest, Capabilities
+from idumb.app.ports import Hear
+from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, Capabilities
 from idumb.domain.errors import AdapterError
 from idumb.domain.settings import Binding
+from idumb.system.child_process import Finished
 
 
 class Call(Struct, frozen=True):
@@ -54,7 +58,8 @@ class KnownAgent(Struct, frozen=True):
     """`argv` starts the agent, followed by `arguments`; its program is looked up on PATH.
 
     `variables` are always set. `files` are written into a private home, by their path in it, and `folders` made there.
-    `state` are the places of its state below the user's home, `places` variables that name such folders.
+    `state` are the places of its state below the user's home, `places` variables that name such folders. `unpacked`
+    maps variables to folders for files that it unpacks, which all its private homes share.
     """
 
     argv: tuple[str, ...]
@@ -64,6 +69,7 @@ class KnownAgent(Struct, frozen=True):
     folders: tuple[str, ...] = ()
     state: tuple[str, ...] = ()
     places: tuple[str, ...] = ()
+    unpacked: Mapping[str, str] = field(default_factory=dict)
 
 
 class Preset(KnownAgent, frozen=True):
@@ -103,39 +109,52 @@ class KnownProgram(ProgramAgent):
     def _needs_login(self) -> bool:
         return bool(self._known.argv)
 
-    def _call(
-        self,
-        request: AgentRequest | None = None,
-        home: str | None = None,
-        schema: tuple[str, str] = ("", ""),
-        git_folder: str | None = None,
-    ) -> Call:
-        """Return the call for a request, or for a builder without a request yet."""
+    def _call(self, request: AgentRequest | None = None, **more: Any) -> Call:
+        """Return the call for a request, or for a builder without a request yet; `more` are other fields of it."""
         options, model = self._binding.options, request.model if request is not None else None
         return Call(
             writes=request is None or request.role != VALIDATOR,
             shell=options.get("shell") is True,
             project=options.get("project") is True,
             model=model or self._binding.model,
-            schema=schema[0],
-            schema_file=schema[1],
-            home=home,
-            git_folder=git_folder,
             environment=self._environment,
+            **more,
         )
 
-    def _prepared(self, request: AgentRequest, call: Call, inputs: InputFiles) -> tuple[dict[str, str], list[str]]:
-        """Make the private home, if any. Return the variables of a call, and the folders of the agent's state."""
-        known = self._known
+    def _launched(
+        self, request: AgentRequest, inputs: InputFiles, hear: Hear | None, schema: Mapping[str, str], **how: Any
+    ) -> Finished:
+        """Make the private home, if any, and run the agent. Raises OSError if one of them cannot be made.
+
+        `schema` are the fields of a call about the form of the reply.
+        """
+        git_folder = adapter.git_folder(request.workspace) if request.role == BUILDER else None
+        known, call = self._known, self._call(request, home=self._home(inputs), git_folder=git_folder, **schema)
         environment = {**with_request(self._environment, request), **inputs.variables}
         if call.home is not None:
             make_home(call.home, {name: json.dumps(text) for name, text in known.files(call).items()}, known.folders)
-            return {**environment, **home_variables(call.home), **known.variables(call)}, [call.home]
-        environment |= self._equipment.environment(known.places)
-        home = environment.get("HOME", "")
-        state = [environment[name] for name in known.places if environment.get(name)]
-        state += [os.path.join(home, path) for path in known.state if home]
-        return {**environment, **known.variables(call)}, state
+            shared = self._shared(request)
+            environment |= {**home_variables(call.home), **shared}
+            state = [call.home, *shared.values()]
+        else:
+            environment |= self._equipment.environment(known.places)
+            home = environment.get("HOME", "")
+            state = [environment[name] for name in known.places if environment.get(name)]
+            state += [os.path.join(home, path) for path in known.state if home]
+        environment |= known.variables(call)
+        return self._start(self.describe(call), request, environment, inputs, hear, *state, separate_errors=True, **how)
+
+    def _shared(self, request: AgentRequest) -> dict[str, str]:
+        """Make the folders for files that it unpacks, which would otherwise be unpacked into each home."""
+        folder = self._equipment.unpacked
+        if folder is None:
+            return {}
+        # Without a sandbox, a builder could change the installed program itself.
+        suffix = "-judging" if request.role in JUDGING and self._equipment.settings.sandboxed else ""
+        shared = {name: os.path.join(folder, f"{place}{suffix}") for name, place in self._known.unpacked.items()}
+        for path in shared.values():
+            os.makedirs(path, 0o700, exist_ok=True)
+        return shared
 
 
 _NO_UPDATE = {"general": {"disableAutoUpdate": True, "enableAutoUpdate": False, "maxAttempts": 2}}
@@ -145,13 +164,11 @@ _PRIVATE = {"privacy": {"usageStatisticsEnabled": False}, "telemetry": {"enabled
 class Row(KnownAgent, frozen=True):
     """An agent that speaks the protocol.
 
-    `unpacked` maps variables to folders for files that it unpacks, which all its private homes share. `makes_folders`
-    is false if it cannot write a file into a missing folder. `model_at_start`: the model is chosen here, not over the
-    protocol. `error` begins the last message of an agent that ends its turn after a failure and reports it
-    as text.
+    `makes_folders` is false if it cannot write a file into a missing folder. `model_at_start`: the model is chosen
+    here, not over the protocol. `error` begins the last message of an agent that ends its turn after a failure and
+    reports it as text.
     """
 
-    unpacked: Mapping[str, str] = field(default_factory=dict)
     makes_folders: bool = True
     model_at_start: bool = True
     error: str = ""

@@ -11,7 +11,7 @@ from importlib import import_module
 from types import MappingProxyType
 from typing import Any
 
-from idumb.agents import adapter, answers
+from idumb.agents import answers
 from idumb.agents.adapter import Equipment
 from idumb.agents.answers import Report, last_line
 from idumb.agents.known_agent import KnownProgram, Preset
@@ -19,7 +19,7 @@ from idumb.agents.program import HOME, HOMES, InputFiles, of_process, write_inpu
 from idumb.agents.transcript import Transcript
 from idumb.app.ports import Hear
 from idumb.domain import agent, outcome, wording
-from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
+from idumb.domain.agent import VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.settings import Binding
 from idumb.system import child_process
 from idumb.system.supervision import Captured
@@ -64,20 +64,14 @@ class PresetAgent(KnownProgram):
 
     def _run(self, request: AgentRequest, hear: Hear | None) -> AgentResult:
         with self._inputs(request) as inputs:
-            git_folder = adapter.git_folder(request.workspace) if request.role == BUILDER else None
-            call = self._call(request, self._home(inputs), _schema(request, inputs), git_folder)
-            environment, state = self._prepared(request, call, inputs)
             kept = _Printed(self._transcript(request), self._preset.lines)
-            finished = self._start(
-                self.describe(call),
+            finished = self._launched(
                 request,
-                environment,
                 inputs,
                 hear,
-                *state,
+                _schema(request, inputs),
                 in_sandbox=self._preset.in_sandbox,
                 stdin=request.prompt.encode("utf-8", "surrogateescape"),
-                separate_errors=True,
                 sink=kept,
             )
         errors = finished.errors.head + finished.errors.tail if finished.errors is not None else b""
@@ -126,13 +120,13 @@ class PresetAgent(KnownProgram):
         return outcome.COMPLETED, denied, None
 
 
-def _schema(request: AgentRequest, inputs: InputFiles) -> tuple[str, str]:
-    """Return the JSON Schema of the reply, as text and as the path of a file; twice "" for a plain reply."""
+def _schema(request: AgentRequest, inputs: InputFiles) -> dict[str, str]:
+    """Return the JSON Schema of the reply, as text and as the path of a file; nothing for a plain reply."""
     schema = answers.schema_of(request)
     if schema is None:
-        return "", ""
+        return {}
     text = json.dumps(schema)
-    return text, write_input(inputs.folder, "schema.json", text)
+    return {"schema": text, "schema_file": write_input(inputs.folder, "schema.json", text)}
 
 
 class _Printed:
