@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import stat
 from collections.abc import Callable, Mapping
 
@@ -114,10 +115,8 @@ def _kind(root: str, path: str) -> str | None:
 
 def mentions(text: str, name: str) -> bool:
     """Return whether `name` occurs in the text as a whole word."""
-    begin = text.find(name)
-    while begin >= 0 and (_is_of_word(text[:begin][-1:]) or _is_of_word(text[begin + len(name) :][:1])):
-        begin = text.find(name, begin + 1)
-    return begin >= 0
+    around = itertools.pairwise(text.split(name))
+    return any(not (_is_of_word(before[-1:]) or _is_of_word(after[:1])) for before, after in around)
 
 
 def _is_of_word(character: str) -> bool:

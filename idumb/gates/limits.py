@@ -93,14 +93,9 @@ def size(inputs: Inputs) -> Judged | None:
 
 def check(limits: Limits, changes: Sequence[Change], line_counts: LineCounts) -> tuple[Evidence, ...]:
     """Return one evidence per declared limit."""
-    proofs: list[Evidence] = []
-    if limits.files is not None:
-        proofs.append(_at_most("limit files", "files", len(changes), limits.files))
-    if limits.lines is not None:
-        proofs.append(_at_most("limit lines", "lines", changed_lines(changes, line_counts), limits.lines))
-    if limits.paths:
-        proofs.append(_inside(limits.paths, changes))
-    return tuple(proofs)
+    counts = (("files", len(changes), limits.files), ("lines", changed_lines(changes, line_counts), limits.lines))
+    proofs = [_at_most(unit, count, allowed) for unit, count, allowed in counts if allowed is not None]
+    return (*proofs, _inside(limits.paths, changes)) if limits.paths else tuple(proofs)
 
 
 def changed_lines(changes: Sequence[Change], line_counts: LineCounts) -> int:
@@ -109,9 +104,9 @@ def changed_lines(changes: Sequence[Change], line_counts: LineCounts) -> int:
     return sum((added or 0) + (removed or 0) for added, removed in counted)
 
 
-def _at_most(subject: str, unit: str, count: int, allowed: int) -> Evidence:
+def _at_most(unit: str, count: int, allowed: int) -> Evidence:
     result = evidence.PASSED if count <= allowed else evidence.FAILED
-    return Evidence(subject, f"at most {allowed} {unit} change", result, output=f"{count} {unit} changed")
+    return Evidence(f"limit {unit}", f"at most {allowed} {unit} change", result, output=f"{count} {unit} changed")
 
 
 def _inside(allowed: Sequence[str], changes: Sequence[Change]) -> Evidence:
