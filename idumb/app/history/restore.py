@@ -14,7 +14,7 @@ from msgspec import Struct
 from idumb.app.attempt import projections
 from idumb.app.consent import phase_grants
 from idumb.app.core.journal import Journal
-from idumb.app.core.services import Services, checkpoint_path, run_ref
+from idumb.app.core.services import Services, checkpoint_path, fields, run_ref
 from idumb.app.history import restore_conflicts
 from idumb.app.history.restore_conflicts import Target
 from idumb.app.ports import Conflict, Snapshot
@@ -35,15 +35,22 @@ UNDO = "undo"
 
 
 class Intent(Struct, frozen=True):
-    """How a restore is recorded: `command` is rollback or undo; `fields` is added to its last event.
+    """What a person asked for, and how it is recorded: `command` is rollback or undo, `words` say it to people.
 
-    `then` are events that are recorded together with the last one, whichever command finishes the restore.
+    `fields` is added to its last event; `then` are events that are recorded together with that one, whichever command
+    finishes the restore. Without `yes` there is a question; `confirming` is the command that confirms without one.
+    `operation` is the one that an undo reverts. `past` are irreversible tasks whose effects stay.
     """
 
     command: str
+    words: str
     subject: str
     trailer: str
     fields: Mapping[str, Any]
+    yes: bool = True
+    confirming: Action = Action("rollback")
+    operation: str = ""
+    past: tuple[str, ...] = ()
     then: tuple[NewEvent, ...] = ()
 
 
@@ -55,41 +62,29 @@ class RestoreResult(Struct, frozen=True):
     not_restored: tuple[str, ...] = ()
 
 
-class Confirmation(Struct, frozen=True):
-    """How the user confirms. With `yes` there is no question; `command` confirms without one.
-
-    `operation` is the one that an undo reverts. `facts` are shown too.
-    """
-
-    yes: bool
-    command: Action
-    facts: tuple[str, ...] = ()
-    operation: str | None = None
-
-
-def confirm(services: Services, target: Target, word: Confirmation) -> None:
+def confirm(services: Services, intent: Intent, target: Target, facts: Sequence[str]) -> None:
     """Require confirmation, by option or at the terminal. Refusal `rollback.not-confirmed`."""
-    if word.yes:
+    if intent.yes:
         return
-    what, details = target.words, dict[str, Any](paths=[*target.paths], tasks=[*target.tasks], facts=[*word.facts])
-    evidence = (*word.facts, *(f"task {t}" for t in target.tasks), *(f"file {p}" for p in target.paths))
-    if word.operation:
-        what, evidence = f"{target.words}, {word.operation},", (word.operation, *evidence)
-        details["operation"] = word.operation
+    what, details = intent.words, dict[str, Any](facts=[*facts], **fields(target, "paths", "tasks"))
+    evidence = (*facts, *(f"task {t}" for t in target.tasks), *(f"file {p}" for p in target.paths))
+    if intent.operation:
+        what, evidence = f"{intent.words}, {intent.operation},", (intent.operation, *evidence)
+        details["operation"] = intent.operation
     why = "Files return to an earlier state. A snapshot of the present is kept, and `idumb undo` restores it."
-    yes = Choice("yes", "restore them", "these files change, and a new commit records it", word.command)
+    yes = Choice("yes", "restore them", "these files change, and a new commit records it", intent.confirming)
     no = ("change nothing", "nothing changes")
-    question = Decision.confirmation("confirm", "rollback", target.words, why, evidence, yes, *no)
+    question = Decision.confirmation("confirm", "rollback", intent.words, why, evidence, yes, *no)
     words = f"Nothing was changed: {what} needs your confirmation."
     if not question.agreed(services.asker.ask(question)):
         raise Refusal("rollback.not-confirmed", words, hint=question.choices[0].command, details=details)
 
 
-def keep_present(services: Services, journal: Journal, target: Target) -> Snapshot:
+def keep_present(services: Services, journal: Journal, intent: Intent, target: Target) -> Snapshot:
     """Take a snapshot of the present files. Refuses if the user changed one of the paths."""
     exposed_secrets.require_no_names(services, target.paths)
     ref = run_ref(services, journal.state.id, f"operations/{journal.operation}/before")
-    before = services.trees.snapshot(ref, target.words, target.paths)
+    before = services.trees.snapshot(ref, intent.words, target.paths)
     conflicts = restore_conflicts.find(services, before, target, commits=journal.state.policy == COMMIT_TASK)
     if conflicts:
         raise restore_conflicts.refusal(services, target, before, conflicts)
@@ -97,26 +92,22 @@ def keep_present(services: Services, journal: Journal, target: Target) -> Snapsh
 
 
 def restore_paths(
-    services: Services, journal: Journal, contract: Contract, target: Target, before: Snapshot, intent: Intent
+    services: Services, journal: Journal, contract: Contract, intent: Intent, target: Target, before: Snapshot
 ) -> RestoreResult:
     """Record the intent, restore the paths that are still as in `before`, commit, and record the result."""
     present = before.tree
     committed = restore_conflicts.committable(services, target, present)
     for name, tree in {"after": target.target, **({"committed": committed} if target.committed else {})}.items():
         ref = run_ref(services, journal.state.id, f"operations/{journal.operation}/{name}")
-        services.trees.keep(ref, tree, f"{name}, {target.words}")
+        services.trees.keep(ref, tree, f"{name}, {intent.words}")
     journal.write(
         journal.event(
             "rollback.intended",
-            command=intent.command,
+            **fields(intent, "command", "words", "subject", "trailer"),
+            **fields(target, "tasks", "paths"),
             operation=journal.operation,
-            subject=intent.subject,
-            trailer=intent.trailer,
             said=dict(intent.fields),
             then=[{"kind": event.kind, "task": event.task, "payload": event.payload} for event in intent.then],
-            words=target.words,
-            tasks=list(target.tasks),
-            paths=list(target.paths),
             before=before.commit,
             before_tree=before.tree,
             expected_tree=present,

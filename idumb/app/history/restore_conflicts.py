@@ -30,7 +30,6 @@ class Target(Struct, frozen=True):
     target: str
     expected: str
     tasks: tuple[str, ...]
-    words: str
     committed: str | None = None
 
 

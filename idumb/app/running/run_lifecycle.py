@@ -154,7 +154,8 @@ def make_ready(context: RunContext) -> None:
     if rewritten.require_kept(context):
         from idumb.app.history import rollback  # it imports much, and a run rarely starts afresh
 
-        rollback.to_target(context.services, context.journal, context.contract, START)
+        intent = rollback.intent_to(context.contract.phase, START)
+        rollback.carry_out(context.services, context.journal, context.contract, intent)
     moves.resolve_waiting(context)
     runner.require_agents(context)
     runner.require_setup(context)
