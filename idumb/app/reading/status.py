@@ -22,7 +22,7 @@ from idumb.domain.action import Action, plain
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError
 from idumb.domain.plans import phase_ids
-from idumb.domain.runs.run import ACTIVE, CLOSED, DROPPED, FAILED, HALTED, INTERRUPTED, RunState, TaskState
+from idumb.domain.runs.run import ACTIVE, CLOSED, DROPPED, FAILED, HALTED, INTERRUPTED, RunState
 
 SHOWN = 20
 CONSENT = "consent"
@@ -192,7 +192,7 @@ def _planned(
     history = "" if state is None else rewritten.mark(services, state)
     if state is not None and state.verified and rewritten.is_rewritten(services, state):
         history = "its commits were rewritten since"
-    state, current, statuses = current_run(contract, state)
+    current, statuses = current_run(contract, state)
     if state is not None and state.state == DROPPED and _changed_part(contract, state) != "plan":
         current = state  # the configuration may change
     changed = state is not None and current is None
@@ -311,27 +311,19 @@ def _agent_status(state: RunState | None) -> dict[str, str] | None:
 
 def _restoring(state: RunState | None) -> dict[str, str] | None:
     """Return an interrupted rollback or undo, with the command that finishes it."""
-    finishing = actions.finishing(state) if state is not None else None
-    if state is None or state.restoring is None or finishing is None:
+    if state is None or state.restoring is None:
         return None
-    return {"words": f"{state.restoring['words']} was interrupted", "command": str(finishing)}
+    return {"words": f"{state.restoring['words']} was interrupted", "command": str(actions.finishing(state))}
 
 
-def current_run(contract: Contract, state: RunState | None) -> tuple[RunState | None, RunState | None, dict[str, str]]:
-    """Return the newest run as the next command would find it, again if it runs this contract, and the statuses."""
-    current = state if state is not None and contract_versions.is_run_of(state, contract) else None
-    return state, current, schedule.statuses(contract, current or _blank_state(contract, state))
-
-
-def _blank_state(contract: Contract, before: RunState | None) -> RunState:
-    """Return a state without attempts, except for tasks that a new run takes over from the run of an earlier plan."""
-    state = RunState()
-    state.tasks.update({task: TaskState(task, "") for task in contract.order})
-    if before is not None:
-        for task in changed_contract.carried(contract, before):
-            earlier = before.tasks[task]
-            state.tasks[task] = TaskState(task, earlier.digest, status=earlier.status)
-    return state
+def current_run(contract: Contract, newest: RunState | None) -> tuple[RunState | None, dict[str, str]]:
+    """Return the newest run if it runs this contract, and the statuses."""
+    if newest is not None and contract_versions.is_run_of(newest, contract):
+        return newest, schedule.statuses(contract, newest)
+    blank = RunState()  # with what a new run takes over from the run of an earlier plan
+    if newest is not None:
+        blank.tasks.update({task: newest.tasks[task] for task in changed_contract.carried(contract, newest)})
+    return None, schedule.statuses(contract, blank)
 
 
 def _row(contract: Contract, task: str, shown: Mapping[str, str]) -> dict[str, Any]:
