@@ -283,13 +283,14 @@ def _finish(
     if state.failed is not None:
         failure = role_calls.no_answer(services, agent.PLANNER, state.failed, again)
         return Result({**data, "next": take}, EXIT_FAILED, tuple(warnings), failure)
-    question = plan_questions.question(journal, goal, state, again)
+    question = plan_questions.put(journal, goal, state, again, services.worktree)
     answer = services.asker.ask(question)
     choice = answer.choice if answer is not None else None
     written = None
     if draft is not None and choice == plan_questions.TAKE:
         written = _written(services, where, draft, state.number, warnings)
-    plan_questions.record(journal, goal, state, again, question, answer, services.worktree)
+    if answer is not None:
+        journal.write(journal.answer_event(answer))
     following = [again] if choice == plan_questions.AGAIN else [*take, *([] if choice else [Action("decisions")])]
     return written or Result(
         {**data, "decision": question.id, "next": following},

@@ -63,9 +63,10 @@ class Round(Struct):
         return "\n".join(text for text in (self.problem, findings, objections) if text)
 
 
-def question(journal: Journal, goal: Goal, state: Round, command: Action) -> Decision:
-    """Return the question about what the rounds left; `command` asks the planner again."""
+def put(journal: Journal, goal: Goal, state: Round, command: Action, worktree: str) -> Decision:
+    """Record the question about what the rounds left, and return it; `command` asks the planner again."""
     phase, draft = goal.context.location.phase, state.draft
+    text = None if draft is None else draft.text
     evidence = [f"objection: {objection}" for objection in state.objections]
     if draft is not None and draft.legal:
         headline = f"The plan-checker objects to the plan of phase {phase} after {state.number} rounds"
@@ -76,9 +77,21 @@ def question(journal: Journal, goal: Goal, state: Round, command: Action) -> Dec
         why = "Nothing was written. Without a plan, the phase cannot run."
     evidence += [state.problem] if state.problem else []
     evidence += [f"the draft is kept in {state.kept}"] if state.kept else []
-    evidence += draft.text.split("\n") if draft is not None else []
+    evidence += [] if text is None else text.split("\n")
     id = f"{_MARK}{phase}.{journal.operation}"
-    return Decision(id, PLAN, headline, why, tuple(evidence), tuple(_choices(id, goal, state, command)))
+    question = Decision(id, PLAN, headline, why, tuple(evidence), tuple(_choices(id, goal, state, command)))
+    details = {
+        "phase": phase,
+        "worktree": worktree,
+        "path": goal.path,
+        "go_on": str(command),
+        "objections": state.objections,
+        "draft": text,
+        "draft_hash": None if text is None else canonical_json.digest(text),
+        "kept": state.kept,
+    }
+    journal.write(journal.question_event(question, **details))
+    return question
 
 
 def _choices(id: str, goal: Goal, state: Round, command: Action) -> Iterator[Choice]:
@@ -93,31 +106,6 @@ def _choices(id: str, goal: Goal, state: Round, command: Action) -> Iterator[Cho
     )
     kept = "the draft is kept; you can edit and take it later" if state.kept else "nothing was written"
     yield Choice(NO, "leave the phase without this plan", kept, Action.of("decide", id, NO))
-
-
-def record(
-    journal: Journal,
-    goal: Goal,
-    state: Round,
-    command: Action,
-    decision: Decision,
-    answer: Answer | None,
-    worktree: str,
-) -> None:
-    """Record the question, and the answer if it was given at once."""
-    text = state.draft.text if state.draft is not None else None
-    details = {
-        "phase": goal.context.location.phase,
-        "worktree": worktree,
-        "path": goal.path,
-        "go_on": str(command),
-        "objections": state.objections,
-        "draft": text,
-        "draft_hash": None if text is None else canonical_json.digest(text),
-        "kept": state.kept,
-    }
-    events = [journal.question_event(decision, **details)]
-    journal.write(*events, *([] if answer is None else [journal.answer_event(answer)]))
 
 
 def open_questions(services: Services) -> list[dict[str, Any]]:
