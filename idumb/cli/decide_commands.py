@@ -113,7 +113,7 @@ def skip_command(services: options.Container, task: str, why: str, yes: bool) ->
     from idumb.app.running import task_overrides
 
     tell = options.progress_writer()
-    return task_overrides.skip(services, task, why, user_folders.user_name(), yes=yes, tell=tell)
+    return task_overrides.skip(services, task, why, user_folders.user_name(), tell=None if yes else tell)
 
 
 @options.command("drop", person=True, opens=options.WRITES)

@@ -182,9 +182,9 @@ def _carry_out(services: Services, state: RunState, question: Mapping[str, Any],
         _append_to_plan(services, journal)
 
     if answer.choice == questions.ACCEPT:
-        return task_overrides.accept(services, task, why, answer.by, then=answered)
+        return task_overrides.accept(services, task, why, answer.by, answered)
     if answer.choice == SKIP:
-        return task_overrides.skip(services, task, why, answer.by, yes=True, then=answered)
+        return task_overrides.skip(services, task, why, answer.by, answered)
     if answer.choice == questions.ROLL_BACK:
         return _rolled_back(services, state, task, answer)
     with operation.owned(services, "decide") as owned:

@@ -27,28 +27,21 @@ from idumb.domain.settings import COMMIT_TASK
 _WORDS = {"task.accepted": "accept", "task.skipped": "skip"}
 
 
-def accept(
-    services: Services, task: str, why: str, who: str, *, then: Callable[[Journal], None] = lambda _: None
-) -> Result:
-    """Accept a task as it is, and commit what it changed, with the reason. In a phase without a run, begin the run.
+Then = Callable[[Journal], None]
+"""What else happens in the same operation."""
+Tell = Callable[[str], None]
 
-    `then` runs in the same operation.
-    """
+
+def accept(services: Services, task: str, why: str, who: str, then: Then | None = None) -> Result:
+    """Accept a task as it is, and commit what it changed, with the reason. In a phase without a run, begin the run."""
     return _override(services, task, why, who, "task.accepted", then)
 
 
 def skip(
-    services: Services,
-    task: str,
-    why: str,
-    who: str,
-    *,
-    yes: bool = False,
-    tell: Callable[[str], None] = lambda _: None,
-    then: Callable[[Journal], None] = lambda _: None,
+    services: Services, task: str, why: str, who: str, then: Then | None = None, tell: Tell | None = None
 ) -> Result:
     """Skip a task. The tasks that depend on it stay blocked; `tell` gets their names first, or you confirm them."""
-    return _override(services, task, why, who, "task.skipped", then, None if yes else tell)
+    return _override(services, task, why, who, "task.skipped", then, tell)
 
 
 def drop(services: Services, target: str, why: str, who: str) -> Result:
@@ -99,7 +92,7 @@ def _run_without_plan(services: Services, phase: str) -> RunState | None:
     return None if present else run_lookup.newest_run(services, phase)
 
 
-def _confirm_skip(services: Services, contract: Contract, task: str, why: str, tell: Callable[[str], None]) -> None:
+def _confirm_skip(services: Services, contract: Contract, task: str, why: str, tell: Tell) -> None:
     """At a terminal, ask to confirm that dependent tasks stay blocked; Refusal `skip.not-confirmed` on a no."""
     blocked = schedule.dependents(contract, task)
     what = f"Skipping {task} leaves {wording.listed(blocked)} blocked"
@@ -128,13 +121,7 @@ def _confirm_skip(services: Services, contract: Contract, task: str, why: str, t
 
 
 def _override(
-    services: Services,
-    task: str,
-    why: str,
-    who: str,
-    kind: str,
-    then: Callable[[Journal], None],
-    tell: Callable[[str], None] | None = None,
+    services: Services, task: str, why: str, who: str, kind: str, then: Then | None, tell: Tell | None = None
 ) -> Result:
     preconditions.require_reason(why, task)
     contract, state, task_id = _find(services, task, begins=kind == "task.accepted")
@@ -164,7 +151,8 @@ def _override(
             fields |= _take_work(services, journal, contract, task_id, why, guarded)
         handoffs = handoff_writer.of_accepted(services, journal, contract, task_id, why) if accepts else ()
         journal.write(journal.event(kind, task_id, **fields), *handoffs)
-        then(journal)
+        if then is not None:
+            then(journal)
         projections.ending(services, contract, journal.state)
     statuses = schedule.statuses(contract, state)
     row = next_steps.task_row(state, contract, task_id, statuses)
