@@ -106,9 +106,10 @@ def _used_up(role_request: RoleRequest, where: str, words: str, setting: str) ->
 def _call(
     services: Services, journal: Journal, role_request: RoleRequest, filled: ResolvedRole, remaining: Ceiling
 ) -> AgentResult:
-    agents = services.open_agents(services.here, journal.operation)
+    settings, agents = services.settings, services.open_agents(services.here, journal.operation)
+    binding = settings.bindings.get(filled.binding or "")
     who = agents.get(filled.binding or "")
-    if services.settings.requires_sandbox and not capabilities(who).sandboxed:
+    if settings.requires_sandbox and not capabilities(who).sandboxed:
         raise Refusal("agent.no-sandbox", f"idumb cannot put {filled.binding} in a sandbox.")
     prompt_text = prompt(services, role_request)
     before = services.history.state()
@@ -121,11 +122,11 @@ def _call(
             repository=services.root,
             allowed_paths=(),
             attempt=role_request.attempt,
-            deadline=_deadline(services.settings, filled, remaining),
+            deadline=_deadline(settings, filled, remaining),
             budget=Budget(remaining.tokens, remaining.cost_usd),
             run_id=journal.operation,
-            idle_timeout=services.settings.idle_timeout(filled.binding, capabilities(who).idle_timeout),
-            limits=_limits(services, filled),
+            idle_timeout=settings.idle_timeout(filled.binding, capabilities(who).idle_timeout),
+            limits=((binding.limits if binding is not None else None) or settings.limits).chosen(),
             about=role_request.about,
             model=filled.model,
             schema=role_request.schema,
@@ -159,12 +160,6 @@ def _deadline(settings: Settings, filled: ResolvedRole, remaining: Ceiling) -> f
         role_timeout, level_timeout = filled.timeout or ROLE_TIMEOUT, None
     limits = [float(limit) for limit in (role_timeout, level_timeout, remaining.seconds) if limit is not None]
     return min(limits, default=None)
-
-
-def _limits(services: Services, filled: ResolvedRole) -> Mapping[str, int]:
-    binding = services.settings.bindings.get(filled.binding or "")
-    limits = binding.limits if binding is not None else None
-    return (limits or services.settings.limits).chosen()
 
 
 _WHY = (
