@@ -198,13 +198,9 @@ def criteria(text: str) -> tuple[str, ...]:
 
 
 def _items(lines: list[str]) -> Iterator[str]:
-    in_list = fenced = False
+    in_list = False
     before: list[str] = []
-    for line in lines:
-        if _FENCE.match(line):
-            fenced = not fenced
-        if fenced:
-            continue
+    for _, line in unfenced(lines):
         heading, label, item = _TITLED.fullmatch(line), _LABEL.fullmatch(line), _ITEM.fullmatch(line)
         if in_list and item is None and line.strip() and line[:1].isspace() and before:
             before.append(line.strip())
@@ -226,7 +222,11 @@ def _items(lines: list[str]) -> Iterator[str]:
 
 def levels(lines: Sequence[str]) -> dict[int, int]:
     """Return the heading levels by line (from 0). `lines` have no line ends."""
-    by_line: dict[int, int] = {}
+    return {number: len(heading[1]) for number, line in unfenced(lines) if (heading := _HEADING.match(line))}
+
+
+def unfenced(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
+    """Yield the lines that are in no fence, with their numbers."""
     mark = ""
     for number, line in enumerate(lines):
         fence = _FENCE.match(line)
@@ -234,6 +234,5 @@ def levels(lines: Sequence[str]) -> dict[int, int]:
             mark = fence[1]
         elif fence and fence[1].startswith(mark) and not line.strip().strip(mark[0]):
             mark = ""
-        elif not mark and (heading := _HEADING.match(line)):
-            by_line[number] = len(heading[1])
-    return by_line
+        elif not mark:
+            yield number, line

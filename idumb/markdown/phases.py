@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
-from typing import Any, NamedTuple
+from collections.abc import Iterable
+from typing import NamedTuple
 
 from idumb.domain import whole_numbers
 
@@ -76,53 +76,87 @@ def natural(name: str) -> tuple[list[tuple[tuple[int, int, str], str]], str]:
 _TITLED = re.compile(
     rf"(?:\[.\]\s*)?Phase\s+({_DIGITS})(?:\s*(?::|—|–|--|-(?=\s)|\.(?=\s))\s*|\s+|$)(.*)", re.IGNORECASE
 )
-_BOX = re.compile(r"\[.\]\s*")
 _CELL = re.compile(rf"(?:Phase\s+)?({_DIGITS})\.?(?:(?:\s*(?::|—|–|-(?=\s))\s*|\s+)(.*))?", re.IGNORECASE)
+_BOX = re.compile(r"\[.\]\s*")
+_BOLD = re.compile(r"(\*\*|__)(.+?)\1")
+_MARKUP = re.compile(r"\[([^\[\]]*)\]\([^()]*\)|[`*\\]|~~|(?<!\w)_+|_+(?!\w)")
+_ITEM = re.compile(r"(\s*(?:[-*+]|\d{1,9}[.)])\s+(?:\[.\]\s*)?)(\*\*|__)?(?=\S)")
 
 
 class Phase(NamedTuple):
-    """A phase of the roadmap. `line` counts from 1; it is 0 if unknown."""
+    """A phase of the roadmap. `line` counts from 1; `level` is that of a heading, 0 for an item or a row."""
 
     number: str
     title: str
     line: int
+    level: int
 
 
 def roadmap_phases(text: str) -> tuple[Phase, ...]:
     """Return each phase once, in the order of first mention."""
-    import mistune
-
-    markdown = mistune.create_markdown(renderer=None, plugins=["table", "strikethrough"])
-    blocks = markdown(text)
-    lines = text.replace("\r\n", "\n").split("\n")
-    phases: dict[str, Phase] = {}
-    for number, title in _numbered_titles(blocks if isinstance(blocks, list) else []):
-        if number not in phases:
-            phases[number] = Phase(number, title, _line(lines, number, title))
-    return tuple(phases.values())
+    first = {phase.number: phase for phase in reversed(_mentions(_lines(text)))}
+    return tuple(sorted(first.values(), key=lambda phase: phase.line))
 
 
 def roadmap_section(text: str, number: str) -> str:
     """Return the roadmap's section about a phase, or the item or row that names it; "" if there is none."""
-    phase = next((p for p in roadmap_phases(text) if same_phase(p.number, number)), None)
-    if phase is None:
-        return ""
-    lines = text.replace("\r\n", "\n").split("\n")
-    levels, own = _phase_headings(text)
-    at = next((n for n, other in own if same_phase(other, number)), None)
-    if at is not None:
-        end = next((n for n in levels if n > at and levels[n] <= levels[at]), len(lines))
-        return "\n".join(lines[at:end]).strip("\n")
-    start = phase.line - 1
-    if start < 0:
-        return phase.title
-    indent = len(lines[start]) - len(lines[start].lstrip())
-    below = (n for n in range(start + 1, len(lines)) if not _belongs(lines[n], indent))
-    return "\n".join(lines[start : next(below, len(lines))]).strip("\n")
+    lines = _lines(text)
+    own = [phase for phase in _mentions(lines) if same_phase(phase.number, number)]
+    phase = next((phase for phase in own if phase.level), own[0] if own else None)
+    return "\n".join(lines[phase.line - 1 : _end(lines, phase.line - 1)]).strip("\n") if phase else ""
 
 
-def _belongs(line: str, indent: int) -> bool:
-    return bool(line.strip()) and len(line) - len(line.lstrip()) > indent
+def _lines(text: str) -> list[str]:
+    return text.replace("\r\n", "\n").split("\n")
+
+
+def _mentions(lines: list[str]) -> list[Phase]:
+    """Return every heading, list item and table row that begins with a phase."""
+    from idumb.domain import phase_documents
+
+    levels = phase_documents.levels(lines)
+    rows = ((n, _mention(line, levels.get(n, 0))) for n, line in phase_documents.unfenced(lines))
+    return [Phase(*named, n + 1, levels.get(n, 0)) for n, named in rows if named is not None]
+
+
+def _mention(line: str, level: int) -> tuple[str, str] | None:
+    """Return number and title."""
+    text = line.lstrip("> \t")
+    if text[:1] == "|":
+        first, _, second = text.strip("| \t").partition("|")
+        match = _CELL.fullmatch(_plain(first))
+        return (match[1], _title(match[2] or second.partition("|")[0])) if match else None
+    item = _ITEM.match(text)
+    if not level and item is None:
+        return None
+    text = _BOX.sub("", text.strip("# \t") if level else text[len(item[1]) :] if item else "", count=1)
+    bold = _BOLD.match(text)
+    match = _TITLED.match(_plain(bold[2] if bold else text))
+    return (match[1], _title(match[2])) if match and (level or match[2]) else None
+
+
+def _plain(text: str) -> str:
+    return _MARKUP.sub(r"\1", text).strip()
+
+
+def _title(text: str) -> str:
+    """Return a title without a remark after a dash."""
+    return re.split(r"\s+(?:—|–|--)\s+", _plain(text), maxsplit=1)[0].strip(" *_:")
+
+
+def _end(lines: list[str], at: int) -> int:
+    """Return the line after the section, or after the item, that starts at a line."""
+    from idumb.domain import phase_documents
+
+    levels, indent = phase_documents.levels(lines), _indent(lines[at])
+    if at in levels:
+        return next((n for n in levels if n > at and levels[n] <= levels[at]), len(lines))
+    below = (n for n in range(at + 1, len(lines)) if not lines[n].strip() or _indent(lines[n]) <= indent)
+    return next(below, len(lines))
+
+
+def _indent(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def with_phase(text: str, number: str, title: str, goal: str, after: str = "") -> str:
@@ -130,26 +164,17 @@ def with_phase(text: str, number: str, title: str, goal: str, after: str = "") -
 
     The phase follows phase `after` and its earlier insertions, or ends the roadmap.
     """
+    name, before = f"Phase {number}: {title}", _mentions(_lines(text))
     if after:
-        inserted = _behind(text, after, f"Phase {number}: {title}", goal)
+        inserted = _behind(text, after, name, goal)
         if inserted is not None and [p.number for p in roadmap_phases(inserted) if p.number != number] == [
             p.number for p in roadmap_phases(text)
         ]:
             return inserted
-    levels, own = _phase_headings(text)
     end = "\r\n" if "\r\n" in text else "\n"
     gap = "" if not text or text.endswith((end * 2, "\n\n")) else end if text.endswith("\n") else end * 2
-    level = levels[own[0][0]] if own else 2
-    return text + gap + end.join(_section_of(level, f"Phase {number}: {title}", goal))
-
-
-def _phase_headings(text: str) -> tuple[dict[int, int], list[tuple[int, str]]]:
-    """Return the levels of all headings, and (line, number) of those that name a phase."""
-    from idumb.domain import phase_documents
-
-    lines = text.replace("\r\n", "\n").split("\n")
-    levels = phase_documents.levels(lines)
-    return levels, [(n, m[1]) for n in levels if (m := _TITLED.match(lines[n].strip(" #")))]
+    level = next((phase.level for phase in before if phase.level), 2)
+    return text + gap + end.join(_section_of(level, name, goal))
 
 
 def _section_of(level: int, name: str, goal: str) -> list[str]:
@@ -160,83 +185,27 @@ def _behind(text: str, after: str, name: str, goal: str) -> str | None:
     """Return the text with the phase inserted after the heading or list item of another; None without either."""
     end = "\r\n" if "\r\n" in text else "\n"
     lines = text.split(end)
-    levels, own = _phase_headings(text)
-    at = next((n for n, number in own if same_phase(number, after)), None)
-    if at is not None:
-        children = {n for n, number in own if _is_inserted(number, after)}
-        stop = next((n for n in levels if n > at and levels[n] <= levels[at] and n not in children), None)
-        if stop is None:
+    mentions = _mentions(lines)
+    heading = next((p for p in mentions if p.level and same_phase(p.number, after)), None)
+    if heading is not None:
+        stop = _end(lines, heading.line - 1)
+        inserted = {p.line - 1 for p in mentions if p.level and _is_inserted(p.number, after)}
+        while stop in inserted:
+            stop = _end(lines, stop)
+        if stop == len(lines):
             return None  # the last one: the new one ends the roadmap
-        gap = [] if not lines[stop - 1].strip() else [""]
-        return end.join([*lines[:stop], *gap, *_section_of(levels[at], name, goal), *lines[stop:]])
-    items = [(p.number, p.line - 1) for p in roadmap_phases(text) if p.line and _ITEM.match(lines[p.line - 1])]
-    of = [line for number, line in items if same_phase(number, after) or _is_inserted(number, after)]
-    marks = _ITEM.match(lines[max(of)]) if of else None
+        gap = [""] if lines[stop - 1].strip() else []
+        return end.join([*lines[:stop], *gap, *_section_of(heading.level, name, goal), *lines[stop:]])
+    items = [p for p in mentions if same_phase(p.number, after) or _is_inserted(p.number, after)]
+    at = max((p.line - 1 for p in items if _ITEM.match(lines[p.line - 1])), default=-1)
+    marks = _ITEM.match(lines[at]) if at >= 0 else None
     if marks is None:
         return None
-    begin, bold = re.sub(r"\[.\]", "[ ]", marks[1]), marks[2] or ""
-    stop = max(of) + 1
-    while stop < len(lines) and _belongs(lines[stop], len(begin) - len(begin.lstrip())):
-        stop += 1
+    stop, bold, begin = _end(lines, at), marks[2] or "", _BOX.sub("[ ] ", marks[1])
     words = f"{begin}{bold}{name}{bold}{f' - {goal}' if goal else ''}"
     return end.join([*lines[:stop], words, *lines[stop:]])
-
-
-_ITEM = re.compile(r"(\s*(?:[-*+]|\d+[.)])\s+(?:\[.\]\s*)?)(\*\*|__)?Phase\s", re.IGNORECASE)
 
 
 def _is_inserted(number: str, after: str) -> bool:
     parts, before = number.split("."), after.split(".")
     return len(parts) > len(before) and all(map(same_phase, parts, before))
-
-
-def _numbered_titles(blocks: list[dict[str, Any]], *, listed: bool = False) -> Iterator[tuple[str, str]]:
-    for block in blocks:
-        kind = block["type"]
-        if kind == "heading" or (listed and kind in {"block_text", "paragraph"}):
-            yield from _from_text(_headline(block), heading=kind == "heading")
-        elif kind == "table_row":
-            yield from _from_row([_words(cell).strip() for cell in block["children"]])
-        elif kind in {"list", "list_item", "table", "table_body", "block_quote"}:
-            yield from _numbered_titles(block["children"], listed=listed or kind == "list_item")
-
-
-def _from_text(text: str, *, heading: bool) -> Iterator[tuple[str, str]]:
-    m = _TITLED.match(text.strip().partition("\n")[0])
-    if m and (heading or m[2]):
-        yield m[1], _title(m[2])
-
-
-def _from_row(cells: list[str]) -> Iterator[tuple[str, str]]:
-    m = _CELL.fullmatch(cells[0]) if cells else None
-    if m:
-        yield m[1], _title(m[2] or (cells[1] if len(cells) > 1 else ""))
-
-
-def _title(text: str) -> str:
-    """Return a title without a remark after a dash."""
-    return re.split(r"\s+(?:—|–|--)\s+", text.strip(), maxsplit=1)[0].strip(" *_:")
-
-
-def _headline(token: dict[str, Any]) -> str:
-    """Return the text of a block, or its bold start, without a checkbox."""
-    children = token.get("children") or []
-    if children and children[0]["type"] == "text" and _BOX.fullmatch(_words(children[0])):
-        children = children[1:]
-    return _words(children[0] if children and children[0]["type"] == "strong" else token)
-
-
-def _words(token: dict[str, Any]) -> str:
-    if "children" in token:
-        return "".join(_words(child) for child in token["children"])
-    if token["type"] in {"softbreak", "linebreak"}:
-        return "\n"
-    return str(token.get("raw", ""))
-
-
-def _line(lines: list[str], number: str, title: str) -> int:
-    """Return the first line with the number and the start of the title, because mistune keeps no positions."""
-    first = title.partition(" ")[0]
-    pattern = re.compile(rf"(?<![\w.]){re.escape(number)}(?![\w])(?!\.\d)")
-    likely = (n for n, line in enumerate(lines, 1) if pattern.search(line) and first in line)
-    return next(likely, 0)

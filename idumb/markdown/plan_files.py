@@ -27,7 +27,7 @@ _PLANNING = ".planning"
 PHASES = f"{_PLANNING}/phases"
 ROADMAP = f"{_PLANNING}/ROADMAP.md"
 _LARGEST = 32 * 1024 * 1024 + 1  # one byte more than a plan may have, so that the parser reports the size
-_LARGEST_ROADMAP = 1024 * 1024  # mistune takes seconds for each of these, and every `status` waits for it
+_LARGEST_ROADMAP = 1024 * 1024  # every `status` reads it
 
 
 class PlanningFolder:
@@ -229,7 +229,7 @@ class PlanningFolder:
             text = self._read(ROADMAP)[:_LARGEST_ROADMAP].decode("utf-8", "replace")
         except InputError:
             return ()
-        return phases.roadmap_phases(text)
+        return tuple((phase.number, phase.title, phase.line) for phase in phases.roadmap_phases(text))
 
     def roadmap_section(self, text: str, phase: str) -> str:
         """The section of a phase in the text of a roadmap; "" if there is none."""

@@ -34,7 +34,6 @@ _IMPORTED_LATE = (
     "importlib.resources",
     "json",
     "mistune",
-    "mistune.plugins.table",
     "platform",
     "resource",
     "ruamel.yaml",
