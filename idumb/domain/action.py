@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from msgspec import Struct
+from msgspec import Struct, convert
 from msgspec.structs import asdict
 
 REASON = "REASON"
@@ -121,9 +121,7 @@ class Decision(Struct, frozen=True):
     @classmethod
     def recorded(cls, row: Mapping[str, Any]) -> Decision:
         """Return the decision that an event recorded; it may have more fields."""
-        values = {name: row[name] for name in cls.__struct_fields__ if name in row}
-        choices = tuple(Choice(**choice) for choice in row["choices"])
-        return cls(**{**values, "evidence": tuple(row["evidence"]), "choices": choices})
+        return convert(row, cls)
 
     def row(self) -> dict[str, Any]:
         """Return the decision for `recorded`."""

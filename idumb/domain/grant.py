@@ -9,10 +9,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
-from typing import Any
+from typing import Any, TypeVar
 
-from msgspec import Struct, to_builtins
-from msgspec.structs import asdict
+from msgspec import Struct, ValidationError, convert, to_builtins
+from msgspec.structs import asdict, replace
 
 from idumb.domain import canonical_json, paths, wording
 from idumb.domain import contract as contracts
@@ -30,6 +30,7 @@ AGENT, IRREVERSIBLE = "agent ", "irreversible "
 
 _DURATION = re.compile(r"(?:(\d{1,4})w)?(?:(\d{1,5})d)?(?:(\d{1,6})h)?(?:(\d{1,7})m)?")
 _TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
+T = TypeVar("T")
 
 
 class Part(Struct, frozen=True):
@@ -147,22 +148,13 @@ class Grant(Struct, frozen=True):
         return canonical_json.encode(self.as_dict())
 
 
-_TEXTS = ("place", "by", "at", "how", "nonce", "need", "validator")
-_FIELDS = frozenset({*_TEXTS, "parts", "expires", "base_commit", "answers"})
-
-
 def from_dict(value: object, signature: object = None, revoked: object = None) -> Grant | None:
     """Return the grant that `as_dict` wrote; None for anything else. A revocation that cannot be read revokes too."""
-    if not isinstance(value, Mapping) or set(value) != _FIELDS:
+    grant = _read(value, Grant) if isinstance(value, Mapping) and parts_of(value.get("parts")) is not None else None
+    if grant is None or not isinstance(value, Mapping) or grant.as_dict().keys() != value.keys():
         return None
-    parts, answers = parts_of(value["parts"]), value["answers"]
-    if parts is None or not isinstance(answers, list) or not all(isinstance(answer, Mapping) for answer in answers):
-        return None
-    optional = [value["expires"], value["base_commit"]]
-    if not all(isinstance(value[name], str) for name in _TEXTS) or not all(isinstance(o, str | None) for o in optional):
-        return None
-    return Grant(
-        **{**value, "parts": parts, "answers": tuple(answers)},
+    return replace(
+        grant,
         signature=signature if isinstance(signature, str) else None,
         revoked=revoked if isinstance(revoked, Mapping) or revoked is None else {},
     )
@@ -170,17 +162,17 @@ def from_dict(value: object, signature: object = None, revoked: object = None) -
 
 def parts_of(value: object) -> dict[str, Part] | None:
     """Return the parts if their digests match their values. Parts that this version does not know are binding too."""
-    if not isinstance(value, Mapping):
+    parts = _read(value, dict[str, Part])
+    if parts is None or any(canonical_json.digest(each.value) != each.digest for each in parts.values()):
         return None
-    parts = {}
-    for name, entry in value.items():
-        if not isinstance(entry, Mapping) or set(entry) != {"digest", "value"}:
-            return None
-        is_wrong = name == FILES and not isinstance(entry["value"], Mapping)
-        if is_wrong or canonical_json.digest(entry["value"]) != entry["digest"]:
-            return None
-        parts[str(name)] = Part(entry["digest"], entry["value"])
-    return parts
+    return parts if FILES not in parts or isinstance(parts[FILES].value, Mapping) else None
+
+
+def _read(value: object, form: type[T]) -> T | None:
+    try:
+        return convert(value, form)
+    except ValidationError:
+        return None
 
 
 def missing(parts: Parts, valid: Sequence[Grant], earlier: Sequence[Grant]) -> tuple[Change, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from msgspec import convert
 from msgspec.structs import replace
 
 from idumb.app.core.attempt import Attempt
@@ -152,7 +153,7 @@ def finish_taken_up(services: Services, journal: Journal, contract: Contract) ->
 def all_handoffs(services: Services, run: str | None = None) -> tuple[Document, ...]:
     """Return every handoff of a run, or of all runs, the oldest first, with its present status."""
     standing = {e.payload["handoff_id"]: e.payload["status"] for e in status_events(services)}
-    created = (handoff.from_dict(e.payload) for e in services.log.events(run=run, kind=CREATED))
+    created = (convert(e.payload, Document) for e in services.log.events(run=run, kind=CREATED))
     return tuple(replace(d, status=standing.get(d.handoff_id, d.status)) for d in created)
 
 

@@ -7,8 +7,7 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
-from msgspec import Struct, field
-from msgspec.structs import asdict
+from msgspec import Struct, field, to_builtins
 
 from idumb.domain import agent, canonical_json
 from idumb.domain.plans import workflow
@@ -71,21 +70,7 @@ class Document(Struct, frozen=True):
 
     def as_dict(self) -> dict[str, Any]:
         """Return the document as JSON, without outputs if there are none."""
-        values = {name: list(v) if isinstance(v, tuple) else v for name, v in asdict(self).items()}
-        if not self.outputs:
-            del values["outputs"]
-        return values
-
-
-_LISTS = frozenset({"deliverables", "acceptance_criteria"})
-_NAMES = Document.__struct_fields__
-
-
-def from_dict(data: Mapping[str, Any]) -> Document:
-    """Return the document that `as_dict` wrote; unknown keys are ignored."""
-    names: dict[str, Any] = {name: data[name] for name in _NAMES if name in data}
-    names |= {name: tuple(names[name]) for name in _LISTS if name in names}
-    return Document(**names)
+        return {name: value for name, value in to_builtins(self).items() if name != "outputs" or value}
 
 
 def workflow_of(receiver: str) -> str | None:

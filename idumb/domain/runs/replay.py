@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
+from msgspec import convert
 from msgspec.structs import replace
 
 from idumb.domain import agent, failures, outcome
@@ -107,9 +108,7 @@ def _in_attempt(task: TaskState, **changed: Any) -> TaskState:
 
 
 def _agent_status(_: RunState, task: TaskState, event: Event) -> TaskState:
-    p = event.payload
-    status = AgentStatus(p["role"], p["state"], p["message"], p["number"], event.at)
-    return _in_attempt(task, agent_status=status)
+    return _in_attempt(task, agent_status=convert({**event.payload, "at": event.at}, AgentStatus))
 
 
 def _interrupted(state: RunState, task: TaskState, event: Event) -> TaskState:
@@ -222,19 +221,7 @@ def _checkpoint_recorded(_: RunState, task: TaskState, event: Event) -> TaskStat
     p, before = event.payload, task.checkpoint
     if p["status"] == INTERRUPTED and before is not None and before.status != INTERRUPTED:
         return task
-    checkpoint = Checkpoint(
-        status=p["status"],
-        git_hash=p["git_hash"],
-        snapshot=p["snapshot"],
-        tree=p["tree"],
-        files=tuple(p["files"]),
-        attempt=event.attempt or 1,
-        seconds=p["seconds"],
-        at=event.at,
-        seq=event.seq,
-        error=p["error"],
-        commit=p["commit"],
-    )
+    checkpoint = convert({**p, "attempt": event.attempt or 1, "at": event.at, "seq": event.seq}, Checkpoint)
     unproven = p["status"] == "failed" and task.attempt.outcome == outcome.COMPLETED  # what a hook made of it
     attempt = replace(task.attempt, deviates=True) if unproven else task.attempt
     reason = p["error"] if unproven else task.reason
@@ -243,7 +230,7 @@ def _checkpoint_recorded(_: RunState, task: TaskState, event: Event) -> TaskStat
 
 def _carried(_: RunState, task: TaskState, event: Event) -> TaskState:
     p = event.payload
-    checkpoint = Checkpoint(**{**p["checkpoint"], "files": tuple(p["checkpoint"]["files"])})
+    checkpoint = convert(p["checkpoint"], Checkpoint)
     return replace(
         task,
         status=p["status"],
