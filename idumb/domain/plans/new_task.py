@@ -85,36 +85,27 @@ def _verb(exists: bool) -> str:  # noqa: FBT001
 def parse_claim(text: str) -> FileClaim:
     """Parse `modify src/x.py` or `move a to b`. Raises InputError `amend.bad-claim` for anything else."""
     verb, _, rest = text.strip().partition(" ")
-    path, _, target = rest.strip().partition(" to ") if verb == "move" else (rest.strip(), "", "")
-    if verb not in FILE_VERBS or not path.strip() or (verb == "move") != bool(target.strip()):
-        raise InputError(
-            "amend.bad-claim",
-            f"{text!r} does not name a file: write a verb and a path.",
-            hint=f"write {', '.join(FILE_VERBS)} and a path, such as 'modify src/x.py' or 'move a.py to b.py'",
-        )
-    return FileClaim(verb, path.strip().strip("`"), target.strip().strip("`") or None)
+    return _claim(verb, rest, text)
 
 
 def _claims(text: str) -> Iterator[FileClaim]:
     """Yield the claims; the verb of a path alone is ""."""
     verb = ""
     for part in _SEPARATOR.split(text.strip()):
-        first = part.partition(" ")[0]
-        if first in FILE_VERBS:
-            verb = first
-            yield parse_claim(part)
-        elif verb == "move" or not part:
-            raise _bad(text)
-        else:
-            yield FileClaim(verb, part.strip("`"))
+        first, _, rest = part.partition(" ")
+        verb, rest = (first, rest) if first in FILE_VERBS else (verb, part)
+        yield _claim(verb, rest, text) if verb or not part else FileClaim("", part.strip("`"))
 
 
-def _bad(text: str) -> InputError:
-    return InputError(
-        "amend.bad-claim",
-        f"{text!r} does not name files: separate them by commas.",
-        hint="write create, modify, delete, read or move before the paths, such as 'create a.py, modify b.py'",
-    )
+def _claim(verb: str, words: str, text: str) -> FileClaim:
+    path, _, target = words.partition(" to ") if verb == "move" else (words, "", "")
+    path, target = path.strip().strip("`"), target.strip().strip("`")
+    if verb not in FILE_VERBS or not path or (verb == "move") != bool(target):
+        raise InputError(
+            "amend.bad-claim", f"{text!r} does not name files: write a verb and a path, with commas between several.",
+            hint=f"write {', '.join(FILE_VERBS)} before the paths, such as 'create a.py, modify b.py' or 'move a to b'",
+        )  # fmt: skip
+    return FileClaim(verb, path, target or None)
 
 
 def placed(

@@ -215,13 +215,7 @@ class SymbolLine(Struct, frozen=True):
         return self.status in HOLDING
 
     def as_dict(self) -> dict[str, Any]:
-        return {
-            "path": self.path or "",
-            "symbol": self.name,
-            "status": self.status,
-            "actual": self.actual,
-            "declared": self.declared,
-        }
+        return Line(self.path or "", self.status, self.actual, self.declared).as_dict() | {"symbol": self.name}
 
     @property
     def words(self) -> str:
