@@ -96,17 +96,9 @@ STALL = "stall"
 CONTEXT_EXHAUSTED = "context-exhausted"
 OVER_BUDGET = "over-budget"
 FAILURES = (
-    MISSING,
-    NOT_LOGGED_IN,
-    UNKNOWN_MODEL,
-    DECLINED,
-    RATE_LIMITED,
-    NETWORK,
-    MALFORMED,
-    STALL,
-    CONTEXT_EXHAUSTED,
+    MISSING, NOT_LOGGED_IN, UNKNOWN_MODEL, DECLINED, RATE_LIMITED, NETWORK, MALFORMED, STALL, CONTEXT_EXHAUSTED,
     OVER_BUDGET,
-)
+)  # fmt: skip
 
 # The states that an agent can report while it works.
 WORKING = "working"

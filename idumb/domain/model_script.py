@@ -38,19 +38,9 @@ DRIP = "drip"
 SILENT = "silent"
 REFUSED = "refused"
 FAULTS = (
-    RATE_LIMITED,
-    OVERLOADED,
-    SERVER_ERROR,
-    UNAUTHORIZED,
-    UNKNOWN_MODEL,
-    CONTEXT,
-    CLOSED,
-    TRUNCATED,
-    GARBAGE,
-    DRIP,
-    SILENT,
-    REFUSED,
-)
+    RATE_LIMITED, OVERLOADED, SERVER_ERROR, UNAUTHORIZED, UNKNOWN_MODEL, CONTEXT, CLOSED, TRUNCATED, GARBAGE, DRIP,
+    SILENT, REFUSED,
+)  # fmt: skip
 """Faults instead of an answer, or with it."""
 
 LONGEST_SECONDS = 600.0

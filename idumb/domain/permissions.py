@@ -6,10 +6,7 @@ from msgspec import Struct
 
 from idumb.domain import canonical_json
 
-SANDBOX_AUTO = "auto"
-SANDBOX_BWRAP = "bwrap"
-SANDBOX_OFF = "off"
-SANDBOXES = (SANDBOX_AUTO, SANDBOX_BWRAP, SANDBOX_OFF)
+SANDBOX_AUTO, SANDBOX_BWRAP, SANDBOX_OFF = SANDBOXES = ("auto", "bwrap", "off")
 
 
 class SandboxSettings(Struct, frozen=True):

@@ -13,13 +13,9 @@ from idumb.domain import agent, canonical_json
 from idumb.domain.permissions import SANDBOX_BWRAP, SANDBOX_OFF, SandboxSettings
 from idumb.domain.plans.phase_ids import QUICK
 
-COMMIT_TASK = "task"
-COMMIT_NONE = "none"
-COMMIT_POLICIES = (COMMIT_TASK, COMMIT_NONE)
-
-KEEP, LEAVE_OUT, STOP = "keep", "leave-out", "stop"
+COMMIT_TASK, COMMIT_NONE = COMMIT_POLICIES = ("task", "none")
+KEEP, LEAVE_OUT, STOP = DEVIATION_POLICIES = ("keep", "leave-out", "stop")
 """Undeclared changes belong to the task, are not delivered with it, or stop it."""
-DEVIATION_POLICIES = (KEEP, LEAVE_OUT, STOP)
 
 DEFAULT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TERM", "TMPDIR", "USER", "LOGNAME", "SHELL", "TZ")
 
@@ -101,18 +97,12 @@ class RoleSettings(Struct, frozen=True):
     ceiling: Ceiling = Ceiling()
 
 
-BRANCH_CURRENT = "current"
-BRANCH_PHASE = "phase"
-BRANCHES = (BRANCH_CURRENT, BRANCH_PHASE)
-
-
+BRANCH_CURRENT, BRANCH_PHASE = BRANCHES = ("current", "phase")
 MESSAGE, FROM_BUILDER = "{title}", "builder"
 MESSAGE_FIELDS = ("title", "id", "phase")
 _TRAILER = re.compile(r"[A-Za-z0-9-]+: *\S")
 _FIELD = re.compile("|".join(f"{{{name}}}" for name in MESSAGE_FIELDS))
-REPORTS_BRANCH = "branch"
-REPORTS_NONE = "none"
-REPORTS = (REPORTS_BRANCH, REPORTS_NONE)
+REPORTS_BRANCH, REPORTS_NONE = REPORTS = ("branch", "none")
 
 
 class GitSettings(Struct, frozen=True):
@@ -157,18 +147,9 @@ class RunSettings(Struct, frozen=True):
     check_idle_timeout: int | None = None
 
 
-PRIVATE_HOME = "private"
-USER_HOME = "user"
-HOMES = (PRIVATE_HOME, USER_HOME)
-
-OPEN_NETWORK = "open"
-NO_NETWORK = "none"
-NETWORKS = (OPEN_NETWORK, NO_NETWORK)
-
-CONTROL_BESIDE = "beside"
-CONTROL_BEFORE = "before"
-CONTROL_OFF = "off"
-CONTROLS = (CONTROL_BESIDE, CONTROL_BEFORE, CONTROL_OFF)
+PRIVATE_HOME, USER_HOME = HOMES = ("private", "user")
+OPEN_NETWORK, NO_NETWORK = NETWORKS = ("open", "none")
+CONTROL_BESIDE, CONTROL_BEFORE, CONTROL_OFF = CONTROLS = ("beside", "before", "off")
 
 
 class CheckSettings(Struct, frozen=True):

@@ -13,20 +13,16 @@ from idumb.domain import agent, canonical_json
 from idumb.domain.plans import workflow
 from idumb.domain.settings import Settings
 
-STANDARD = "standard"
-ESCALATION = "escalation"
-COLLABORATION = "collaboration"
-ERROR_RECOVERY = "error_recovery"
-TYPES = (STANDARD, ESCALATION, COLLABORATION, ERROR_RECOVERY)
+STANDARD, ESCALATION, COLLABORATION, ERROR_RECOVERY = TYPES = (
+    "standard",
+    "escalation",
+    "collaboration",
+    "error_recovery",
+)
 NEVER = "never"
 """The type with which a plan names a receiver but requests no handoff."""
 
-PENDING = "pending"
-IN_PROGRESS = "in_progress"
-COMPLETE = "complete"
-BLOCKED = "blocked"
-FAILED = "failed"
-STATUSES = (PENDING, IN_PROGRESS, COMPLETE, BLOCKED, FAILED)
+PENDING, IN_PROGRESS, COMPLETE, BLOCKED, FAILED = STATUSES = ("pending", "in_progress", "complete", "blocked", "failed")
 
 PRIORITIES = ("critical", "high", "normal", "low")
 
