@@ -23,8 +23,14 @@ from idumb.domain.plans import commands, programs
 from idumb.domain.plans.commands import Command
 
 PIPE, FALLBACK, SEQUENCE, BACKGROUND = "pipe", "fallback", "sequence", "background"
-_MOST = 500
+_MOST = 20  # commands of a check that is judged; the time grows with their cube
 _OPAQUE = frozenset({"break", "continue", "eval", "function", "return", "trap"})
+_JOINS = ("&&", "||")
+_ENDS = (";", "&", "\n", "")
+
+_Pipes = Sequence[Sequence[Command]]
+_Failing = frozenset[int]
+"""The failing commands, by `id`: two of them may be equal."""
 
 
 class Hidden(Struct, frozen=True):
@@ -35,36 +41,27 @@ class Hidden(Struct, frozen=True):
     by: str
 
 
-class _Status(Struct, frozen=True):
-    """How a part can end: `decisive` commands make it fail if they fail, `fatal` ones end the script.
-
-    `hidden` are commands, how each is hidden and by what. `constant` is its exit code if that never varies, `last` the
-    command whose exit code it has.
-    """
-
-    decisive: tuple[Command, ...] = ()
-    fatal: tuple[Command, ...] = ()
-    hidden: tuple[tuple[Command, str, str], ...] = ()
-    constant: bool | None = None
-    exits: bool = False
-    last: str = ""
-
-
 @functools.lru_cache(maxsize=1024)
 def hidden_failures(text: str) -> tuple[Hidden, ...]:
     """Return the programs whose failure a check for `/bin/sh -c` hides; none if that cannot be read from its text."""
-    flat = commands.read(text).flat
-    if len(flat) > _MOST or not any(command.after for command in flat) or any(map(_is_opaque, flat)):
+    pipes = _pipes(text)
+    if not any(command.after for pipe in pipes for command in pipe):
         return ()
-    status = _sequence(flat)
-    if status is None:
-        return ()
-    others = [command for command in (*status.decisive, *status.fatal) if command.decides]
-    awaited = [command for command, way, _ in status.hidden if way != BACKGROUND and command.decides]
+    hidden, matter = list[tuple[Command, str, str]](), list[Command]()
+    for number, (*before, last) in enumerate(pipes):
+        is_passive = last.is_filter or last.is_sure
+        lost = (each for each in before if (is_passive and each.decides) or programs.judges(each.own, only_tests=True))
+        hidden += ((command, PIPE, last.text) for command in lost)
+        if _matters(last, pipes):
+            matter.append(last)
+        elif _constant(pipes[number]) is None:
+            hidden.append((last, *_way(number, pipes)))
+    others = any(command.decides for command in matter)
+    awaited = any(way != BACKGROUND and command.decides for command, way, _ in hidden)
     return tuple(
         dict.fromkeys(
             Hidden(command.text, way, by)
-            for command, way, by in status.hidden
+            for command, way, by in hidden
             if programs.judges(command.own, only_tests=False)
             or (way == SEQUENCE and programs.does(command.program, programs.COMPARE))
             or (command.decides and not others and not (way == BACKGROUND and awaited))  # a server, for the others
@@ -74,15 +71,23 @@ def hidden_failures(text: str) -> tuple[Hidden, ...]:
 
 def why_sure(text: str) -> str:
     """Return why a check for `/bin/sh -c` passes whatever the work is; "" if it may fail, or its text does not show."""
-    flat = commands.read(text).flat
-    if not flat or len(flat) > _MOST or any(map(_is_opaque, flat)) or "pipefail" in text:
+    pipes = _pipes(text)
+    if not pipes or "pipefail" in text:
         return ""
-    status, last = _sequence(flat), flat[-1]
+    last = pipes[-1][-1]
     writes = any(target.text != "/dev/null" for target in last.targets)
     runs_another = not last.own and not all(word.literal for word in last.words)  # A=$(make)
-    if status is None or status.fatal or writes or runs_another or status.constant is not True:
+    if writes or runs_another or not all(_run(pipes, failing)[0] for failing in _outcomes(pipes)):
         return ""
-    return f"`{status.last}` decides, and it always succeeds"
+    return f"`{_run(pipes, frozenset(id(pipe[-1]) for pipe in pipes))[1]}` decides, and it always succeeds"
+
+
+def _pipes(text: str) -> _Pipes:
+    """Return the pipes of a check, joined by `&&`, `||`, `;` and `&`; none if it is not a flat list of them."""
+    flat = commands.read(text).flat
+    if not flat or len(flat) > _MOST or flat[-1].after not in _ENDS or any(map(_is_opaque, flat)):
+        return ()
+    return [*_split(flat, (*_JOINS, *_ENDS))]
 
 
 _COMPARES_WORDS = frozenset({"-n", "-z", "=", "!=", "==", "-eq", "-ne", "-gt", "-ge", "-lt", "-le"})
@@ -118,22 +123,54 @@ def _is_opaque(command: Command) -> bool:
     return command.program in _OPAQUE or (asks and not echoes) or waits or exits
 
 
-def _sequence(flat: Sequence[Command]) -> _Status | None:
-    status, errexit = _Status(constant=True), False
-    for part in _split(flat, (";", "&", "\n")):
-        one = _list(part)
-        if one is None or status.exits:
-            return None
-        for command in part:
-            errexit = _errexit(command, errexit=errexit)
-        if part[-1].after == "&":
-            lost = tuple((command, BACKGROUND, "") for command in (*one.decisive, *one.fatal))
-            one = _Status(hidden=(*one.hidden, *lost), constant=True, last="&")
-        fatal = (*status.fatal, *one.fatal, *(one.decisive if errexit else ()))
-        lost = tuple((command, SEQUENCE, one.last) for command in status.decisive if command not in status.fatal)
-        hidden = (*status.hidden, *lost, *one.hidden)
-        status = _Status(one.decisive, fatal, hidden, one.constant, one.exits, one.last)
-    return status
+def _run(pipes: _Pipes, failing: _Failing) -> tuple[bool, str]:
+    """Return whether the pipes succeed if exactly these commands fail, and the command whose exit code that is."""
+    succeeds, by, errexit, joined = True, "", False, ";"
+    for pipe in pipes:
+        last = pipe[-1]
+        if joined not in _JOINS or (joined == "&&") == succeeds:
+            fixed, by = _constant(pipe), last.text
+            succeeds = (id(last) in failing) == last.negated if fixed is None else fixed
+            errexit = _errexit(last, errexit=errexit)
+            if last.program == "exit" or (errexit and not succeeds and last.after not in (*_JOINS, "&")):
+                return succeeds, by
+        if last.after == "&":
+            succeeds, by = True, "&"
+        joined = last.after
+    return succeeds, by
+
+
+def _constant(pipe: Sequence[Command]) -> bool | None:
+    """Return whether a pipe always succeeds, or never; None if its last program decides."""
+    last = pipe[-1]
+    if last.program in ("exit", "false"):
+        return last.negated if last.program == "false" else last.own[1] == "0"
+    return not last.negated if last.is_sure or _is_certain(last, is_piped=len(pipe) > 1) else None
+
+
+def _outcomes(pipes: _Pipes) -> Iterator[_Failing]:
+    """Yield which commands may fail: none, all, one, or all but one."""
+    last = frozenset(id(pipe[-1]) for pipe in pipes)
+    yield from (frozenset(), last)
+    yield from (some for each in last for some in (frozenset({each}), last - {each}))
+
+
+def _matters(command: Command, pipes: _Pipes) -> bool:
+    """Return whether the pipes can end differently because a command fails."""
+    own = frozenset({id(command)})
+    return any(_run(pipes, failing - own)[0] != _run(pipes, failing | own)[0] for failing in _outcomes(pipes))
+
+
+def _way(number: int, pipes: _Pipes) -> tuple[str, str]:
+    """Return how the exit code of a pipe is hidden, and by what."""
+    begin = next((n + 1 for n in range(number - 1, -1, -1) if pipes[n][-1].after in _ENDS), 0)
+    end = next(n for n in range(number, len(pipes)) if pipes[n][-1].after in _ENDS)
+    if pipes[end][-1].after == "&":
+        return BACKGROUND, ""
+    if _matters(pipes[number][-1], pipes[begin : end + 1]):
+        return SEQUENCE, _run(pipes, frozenset())[1]
+    fallback = next((pipes[n + 1] for n in range(number, end) if pipes[n][-1].after == "||"), pipes[end])
+    return FALLBACK, " | ".join(" ".join(command.texts) for command in fallback)
 
 
 def _errexit(command: Command, *, errexit: bool) -> bool:
@@ -153,62 +190,6 @@ def _split(flat: Sequence[Command], after: Sequence[str]) -> Iterator[Sequence[C
         if command.after in after or number == len(flat):
             yield flat[start:number]
             start = number
-
-
-def _list(part: Sequence[Command]) -> _Status | None:
-    """Return the status of pipes that `&&` and `||` join."""
-    status, operator = _Status(constant=True), "&&"
-    for pipe in _split(part, ("&&", "||")):
-        right = _pipe(pipe)
-        if operator == "&&":
-            if right.exits and right.constant and status.decisive:
-                return None  # `… && exit 0` leaves the rest to the commands below
-            status = _both(status, right)
-        else:
-            status = _either(status, right, " | ".join(" ".join(command.texts) for command in pipe))
-        operator = pipe[-1].after
-    return status if operator not in ("&&", "||") else None
-
-
-def _both(left: _Status, right: _Status) -> _Status:
-    constant = right.constant if left.constant or right.constant is False else left.constant
-    return _Status(
-        (*left.decisive, *right.decisive),
-        (*left.fatal, *right.fatal),
-        (*left.hidden, *right.hidden),
-        constant,
-        right.exits and left.constant is True,
-        right.last,
-    )
-
-
-def _either(left: _Status, right: _Status, fallback: str) -> _Status:
-    fatal, hidden = (*left.fatal, *right.fatal), (*left.hidden, *right.hidden)
-    if right.constant is True:
-        lost = tuple((command, FALLBACK, fallback) for command in left.decisive)
-        return _Status((), fatal, (*hidden, *lost), constant=True, last=right.last)
-    if right.constant is False:
-        more = left.decisive if right.exits else ()
-        return _Status(left.decisive, (*fatal, *more), hidden, left.constant, last=left.last)
-    return _Status((*left.decisive, *right.decisive), fatal, hidden, last=right.last)
-
-
-def _pipe(pipe: Sequence[Command]) -> _Status:
-    """Return the status of a pipe, which has the exit code of its last command."""
-    last = pipe[-1]
-    by = last.text
-    passive = last.is_filter or last.is_sure
-    lost = tuple(
-        (command, PIPE, by)
-        for command in pipe[:-1]
-        if (passive and command.decides) or programs.judges(command.own, only_tests=True)
-    )
-    if last.program == "exit":
-        return _Status(hidden=lost, constant=last.own[1] == "0", exits=True, last=by)
-    if last.program == "false" or last.is_sure:
-        return _Status(hidden=lost, constant=(last.program != "false") != last.negated, last=by)
-    constant = not last.negated if _is_certain(last, is_piped=len(pipe) > 1) else None
-    return _Status((last,), hidden=lost, constant=constant, last=by)
 
 
 _RAN = frozenset({
