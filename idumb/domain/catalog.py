@@ -238,7 +238,7 @@ ROWS: dict[str, Row] = {
     "workflow.unknown-input": Row("There is no input `{found}`", "declare it in the frontmatter, or remove it"),
     "workflow.bad-path": Row("`{path}` becomes `{shown}`, which {problem}",
         accepted="an input that makes a path in the repository"),
-    "workflow.bad-name": Row("`{found}` cannot name {what}"),
+    "workflow.bad-name": Row("`{found}` cannot be a name here"),
     "workflow.bad-type": Row("`{found}` is not a type", "write one of them"),
     "workflow.bad-choices": Row("`{name}` needs other `choices`",
         accepted="`choices: [a, b]` for the type `choice`, and only for it, each once"),

@@ -20,6 +20,7 @@ from idumb.markdown.plans import (
     plan_parser,
     steps,
     sweep,
+    task_finder,
     task_reader,
     values,
     workflow_steps,
@@ -79,18 +80,10 @@ def parse(data: bytes, path: str, file_name: str = "") -> ParsedPlan:
     if not drafts:
         source.report("workflow.no-steps", source.starts[0], field="step")
     plan = Plan(
-        path=path,
-        sha256=hashlib.sha256(data).hexdigest(),
-        phase=phase or _DEFINITION,
-        plan="01",
-        title=name,
-        goal=description,
-        version=version,
-        dialect=workflow.DIALECT,
-        tasks=tasks,
-        workflow=Workflow(name, version, description, inputs, values, origin),
+        path, hashlib.sha256(data).hexdigest(), phase or _DEFINITION, "01", name, description, version=version,
+        dialect=workflow.DIALECT, tasks=tasks, workflow=Workflow(name, version, description, inputs, values, origin),
         **head,
-    )
+    )  # fmt: skip
     return ParsedPlan(None if source.any_error else plan, source.sorted(), text)
 
 
@@ -203,10 +196,11 @@ def _draft(
     if not phase:
         source.report("workflow.no-phase", heading.start, heading.text, field="step")
     lines = [(each.line, each.end_line) for each in taken]
+    called, title = (match[1], " ".join(match[2].split())) if match else ("", "")
     return Draft(
-        match[1] if match else "", " ".join(match[2].split()) if match else "", phase, heading.start,
-        source.end_of(fence.end_line - 1), heading.line + 1, _fence_node(fence, source),
-        task_reader.lines_left(region, lines, source),
+        task_finder.FENCE, "", title, heading.start, end=source.end_of(fence.end_line - 1), called=called, phase=phase,
+        node=_fence_node(fence, source), place=Place(called or "step", source, heading.start, kind=WORKFLOW),
+        values={"description": task_reader.lines_left(region, lines, source)},
     )  # fmt: skip
 
 

@@ -18,8 +18,8 @@ from idumb.domain.proof import ledger
 from idumb.markdown.plans import steps, task_finder, task_reader, workflow_values
 from idumb.markdown.plans.workflow_values import OUTPUTS
 from idumb.markdown.syntax import record, tree
-from idumb.markdown.syntax.record import ANY, BOOLEAN, NODE, BadValue, Key, choice, whole
-from idumb.markdown.syntax.source import WORKFLOW, Place, Source
+from idumb.markdown.syntax.record import ANY, BOOLEAN, NODE, BadValue, Key, choice, matching, whole
+from idumb.markdown.syntax.source import Place, Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
 
 _ALL = ("kind", "needs", "takes", "handoff_to", "priority", "preconditions", "notes", "references")
@@ -37,6 +37,10 @@ KEYS: Mapping[str, tuple[str, ...]] = {
 _RENAMED = {"timeout_action": "on_timeout", "agent": "builder"}
 _ASKS = {"action": "human-action", "verify": "human-verify", "decision": "decision"}
 _MOST_RETRIES = 100
+_VARIABLE = matching(
+    "upper-case letters, digits and `_`; not IDUMB_… or INPUT_…",
+    lambda text: workflow.VARIABLE.fullmatch(text) and not text.startswith(("IDUMB_", "INPUT_")),
+)._replace(code="bad-name")
 _CHOSEN = "choice"
 """The output of a decision: the id of the chosen option."""
 
@@ -63,28 +67,21 @@ _OWN: Mapping[str, Key] = {
 """The keys that tasks of plans do not have."""
 
 
-class Draft(Struct):
-    """A step of the document before its keys are read: its heading and fence, and the text around the fence."""
+class Draft(task_finder.Draft, kw_only=True):
+    """A step in progress: `called` is its id in the document, `id` that of its task, `phase` the title of its phase.
 
-    id: str
-    title: str
+    `node` are its keys, `given` the values of those that only workflows have, `run` its tool calls.
+    """
+
     phase: str
-    start: int
-    end: int
-    line: int
     node: Node | None
-    description: str = ""
-
-
-class _Step(Struct):
-    """A step with its keys; `given` are the values of those that only workflows have."""
-
-    draft: Draft
-    kind: str
-    task: task_finder.Draft
     place: Place
+    kind: str = ""
     given: dict[str, Any] = field(default_factory=dict)
     run: tuple[Step, ...] = ()
+
+    def has(self, name: str) -> bool:
+        return self.node is not None and tree.find(self.node, name)[1] is not None
 
     @property
     def outputs(self) -> tuple[Value, ...]:
@@ -92,34 +89,27 @@ class _Step(Struct):
         return declared
 
     @property
-    def values(self) -> tuple[Value, ...]:
+    def results(self) -> tuple[Value, ...]:
         """Return everything that later steps can name besides its outcome."""
         if self.kind == CONDITION:
             return (Value(workflow.RESULT, expression.BOOLEAN),)
-        options = self.task.values.get("options", ())
-        return (*self.outputs, *([Value(_CHOSEN, expression.TEXT)] if options else []))
+        return (*self.outputs, *([Value(_CHOSEN, expression.TEXT)] if self.values.get("options") else []))
 
 
 def tasks(
     drafts: list[Draft], phase: str, inputs: tuple[Value, ...], values: Mapping[str, Any], source: Source
 ) -> tuple[Task, ...]:
     """Return each step as a task; report every mistake. `values` are the inputs that are known."""
-    ids = {draft.id: workflow.task_id(phase, number) for number, draft in reversed([*enumerate(drafts, 1)])}
-    _unique(drafts, source)
-    context = Place("", source, 0, phase, kind=WORKFLOW)
-    paths_of = _Paths({value.name for value in inputs}, values)
-    read = [step for draft in drafts if (step := _read(draft, ids, context, paths_of)) is not None]
-    return _Linker(read, ids, inputs).tasks()
-
-
-def _unique(drafts: list[Draft], source: Source) -> None:
     first: dict[str, Draft] = {}
-    for draft in drafts:
-        if draft.id in first:
-            line = first[draft.id].line
-            source.report("workflow.duplicate-step", draft.start, draft.id, field="step", first=line)
-        elif draft.id:
-            first[draft.id] = draft
+    for number, step in enumerate(drafts, 1):
+        own = first.setdefault(step.called, step)
+        step.id = own.id = own.id or workflow.task_id(phase, number)
+        if own is not step and step.called:
+            line = source.place(own.start)[0]
+            source.report("workflow.duplicate-step", step.start, step.called, field="step", first=line)
+    paths_of = _Paths({value.name for value in inputs}, values)
+    read = [step for step in drafts if _read(step, paths_of)]
+    return _Linker(read, {name: step.id for name, step in first.items()}, inputs).tasks()
 
 
 _INPUT = re.compile(r"\{inputs\.([a-z][a-z0-9_]*)\}")
@@ -148,70 +138,62 @@ class _Paths(Struct, frozen=True):
         return text
 
 
-def _read(draft: Draft, ids: Mapping[str, str], context: Place, paths_of: _Paths) -> _Step | None:
-    """Read the keys of a step, most of which tasks of plans have too."""
-    place, node = context.inner(draft.id or "step", draft.start), draft.node
+def _read(step: Draft, paths_of: _Paths) -> bool:
+    """Read the keys of a step, most of which tasks of plans have too. Return whether its kind is known."""
+    place, node = step.place, step.node
     if node is None:
-        return None
+        return False
     at, kind = tree.find(node, "kind")
     if not is_text(kind) or kind.text.s not in KEYS:
         found = record.shown(kind, place) if kind is not None else ""
-        place.report("workflow.bad-kind", kind.start if kind else node.start, found, workflow.KINDS, id=draft.id)
-        return None
-    task = task_finder.Draft(task_finder.FENCE, ids.get(draft.id, ""), draft.title, draft.start, end=draft.end)
-    task.called = draft.id
-    task.values["description"] = draft.description
-    step = _Step(draft, kind.text.s, task, place)
+        place.report("workflow.bad-kind", kind.start if kind else node.start, found, workflow.KINDS, id=step.called)
+        return False
+    step.kind = kind.text.s
     keys = {name: _OWN.get(name, _OF_TASK) for name in KEYS[step.kind]}
-    owner = f"the {step.kind} step `{draft.id}`"
+    owner = f"the {step.kind} step `{step.called}`"
     for name, value in record.record(node, keys, place, owner, hint=workflow_values.hint).items():
         if name in _OWN:
             step.given[name] = value
         else:
-            task_reader.read_field(task, _RENAMED.get(name, name), name, value[0], value[1], place)
-    if files := task.values.get("files"):
+            task_reader.read_field(step, _RENAMED.get(name, name), name, value[0], value[1], place)
+    if files := step.values.get("files"):
         at = tree.find(node, "files")[0]
-        task.values["files"] = tuple(paths_of.filled(claim, at, place) for claim in files)
+        step.values["files"] = tuple(paths_of.filled(claim, at, place) for claim in files)
     if step.kind == SCRIPT:
-        _script(step)
+        _script(step, node)
     elif step.kind == HUMAN:
         _human(step)
-    return step
+    return True
 
 
-def _has(step: _Step, name: str) -> bool:
-    return step.draft.node is not None and tree.find(step.draft.node, name)[1] is not None
-
-
-def _script(step: _Step) -> None:
+def _script(step: Draft, node: Node) -> None:
     """Read `run`, or the tool calls under `steps`."""
-    if _has(step, "run") == _has(step, "steps"):
-        step.place.report("workflow.no-script", step.draft.start, id=step.draft.id)
+    if step.has("run") == step.has("steps"):
+        step.place.report("workflow.no-script", step.start, id=step.called)
     elif arguments := step.given.get("run"):
-        written = ledger.written_paths(step.task.values.get("files"))
-        tolerated = step.given.get("continue_on_error", False)
-        node = step.draft.node and tree.find(step.draft.node, "run")[1]
-        line = step.place.source.place(node.start if node else 0)[0]
-        step.run = (Step(0, "run", step.draft.title, arguments, written, None, tolerated, line),)
+        written = ledger.written_paths(step.values.get("files"))
+        run, tolerated = tree.find(node, "run")[1], step.given.get("continue_on_error", False)
+        line = step.place.source.place(run.start if run else 0)[0]
+        step.run = (Step(0, "run", step.title, arguments, written, None, tolerated, line),)
     else:
         step.run = step.given.get("steps", ())
 
 
-def _human(step: _Step) -> None:
-    options = step.task.values.get("options", ())
+def _human(step: Draft) -> None:
+    options = step.values.get("options", ())
     asks = step.given.get("ask", "decision" if options else "action")
-    if (asks == "decision") != bool(options) and ("ask" in step.given or not _has(step, "ask")):
-        step.place.report("workflow.no-options", step.draft.start)
-    step.task.values["kind"] = _ASKS[asks]
+    if (asks == "decision") != bool(options) and ("ask" in step.given or not step.has("ask")):
+        step.place.report("workflow.no-options", step.start)
+    step.values["kind"] = _ASKS[asks]
 
 
 class _Linker:
     """Connects steps: what each needs, takes and decides. Steps name one another by their ids."""
 
-    def __init__(self, read: list[_Step], ids: Mapping[str, str], inputs: tuple[Value, ...]) -> None:
+    def __init__(self, read: list[Draft], ids: Mapping[str, str], inputs: tuple[Value, ...]) -> None:
         self._steps, self._ids = read, ids
         self._inputs = {value.name: value.expression_type for value in inputs}
-        self._given = {(step.draft.id, value.name): value.expression_type for step in read for value in step.values}
+        self._given = {(step.called, value.name): value.expression_type for step in read for value in step.results}
         self._chosen_by: dict[str, tuple[str, str]] = {}  # the condition of a task, and its key
 
     def tasks(self) -> tuple[Task, ...]:
@@ -220,12 +202,12 @@ class _Linker:
         previous, linked = "", []
         for step, flow in zip(self._steps, flows, strict=True):
             linked.append(self._task(step, flow, previous))
-            previous = step.task.id
+            previous = step.id
         return tuple(linked)
 
-    def _flow(self, step: _Step) -> Flow:
+    def _flow(self, step: Draft) -> Flow:
         given = step.given
-        flow = Flow(step.draft.id, step.kind, step.draft.phase, given.get("retries"), outputs=step.outputs)
+        flow = Flow(step.called, step.kind, step.phase, given.get("retries"), outputs=step.outputs)
         if "takes" in given:
             flow = replace(flow, takes=record.value(self._takes, given["takes"], step.place.inner("takes", 0)) or {})
         if step.kind == CONDITION:
@@ -234,20 +216,20 @@ class _Linker:
             flow = replace(flow, then=self._branch(step, "then"), otherwise=self._branch(step, "else"))
         return flow
 
-    def _task(self, step: _Step, flow: Flow, previous: str) -> Task:
+    def _task(self, step: Draft, flow: Flow, previous: str) -> Task:
         needs = tuple(filter(None, (previous,)))
         needs = self._named(step.given["needs"], step.place) if "needs" in step.given else needs
-        chooser = self._chosen_by.get(step.task.id)
+        chooser = self._chosen_by.get(step.id)
         needs += (chooser[0],) if chooser else ()
         needs += tuple(take.step for take in flow.takes.values())
         if flow.condition is not None:
             needs += tuple(self._ids[r[1]] for r in flow.condition.references() if r[0] == "steps")
-        values = step.task.values
+        values = step.values
         values["depends_on"] = tuple(dict.fromkeys(needs))
         values |= {"flow": flow, "steps": step.run}
         if step.kind in (SCRIPT, CONDITION) or (step.kind == AGENT and flow.outputs):
-            step.task.bad = True  # a task without criteria is fine here: idumb adds one
-        task = task_reader.finished(step.task, step.place)
+            step.bad = True  # a task without criteria is fine here: idumb adds one
+        task = task_reader.finished(step, step.place)
         if task.files is None and (step.kind == SCRIPT or (step.kind == AGENT and flow.outputs)):
             task = replace(task, files=())
         if step.kind == CONDITION:
@@ -268,19 +250,8 @@ class _Linker:
     @property
     def _takes(self) -> Key:
         """Return the row of a map of variables to outputs."""
-
-        def read(node: Node, place: Place) -> dict[str, Take]:
-            if not is_map(node):
-                raise BadValue(node)
-            for key in node.items:
-                if not workflow.VARIABLE.fullmatch(key.text.s) or key.text.s.startswith(("IDUMB_", "INPUT_")):
-                    accepted = "upper-case letters, digits and `_`; not IDUMB_… or INPUT_…"
-                    words = {"what": "a variable of a step", "accepted": accepted}
-                    place.report("workflow.bad-name", key.start, key.text.s, **words)
-            taken = {key.text.s: self._take(below, place) for key, below in node.pairs}
-            return {name: take for name, take in taken.items() if take is not None}
-
-        return Key("a map of variables to outputs, such as {TAG: build.tag}", read)
+        taken = record.each(Key("STEP.OUTPUT of another step", self._take), _VARIABLE)
+        return taken._replace(accepted="a map of variables to outputs, such as {TAG: build.tag}")
 
     def _take(self, node: Node, place: Place) -> Take | None:
         source, default = node, None
@@ -297,11 +268,11 @@ class _Linker:
         place.report("workflow.unknown-output", source.start, shown, known, **words)
         return None
 
-    def _condition(self, step: _Step) -> Expression | None:
+    def _condition(self, step: Draft) -> Expression | None:
         node = step.given.get("if")
         if not is_text(node):
-            words = {"id": step.draft.id, "key": "if", "accepted": "if: a condition"}
-            step.place.report("workflow.no-condition", step.draft.start if node is None else node.start, **words)
+            words = {"id": step.called, "key": "if", "accepted": "if: a condition"}
+            step.place.report("workflow.no-condition", step.start if node is None else node.start, **words)
             return None
         try:
             return expression.parse(node.text.s, self._type_of)
@@ -319,23 +290,23 @@ class _Linker:
             return expression.TEXT if reference[1] in self._ids else None
         return self._given.get((reference[1], reference[2]))
 
-    def _branch(self, step: _Step, name: str) -> tuple[str, ...]:
+    def _branch(self, step: Draft, name: str) -> tuple[str, ...]:
         node = step.given.get(name)
         if node is None:
             if name == "then":
-                words = {"id": step.draft.id, "key": name, "accepted": "then: [ids of steps]"}
-                step.place.report("workflow.no-condition", step.draft.start, **words)
+                words = {"id": step.called, "key": name, "accepted": "then: [ids of steps]"}
+                step.place.report("workflow.no-condition", step.start, **words)
             return ()
         named = self._named(node, step.place)
         for task in named:
-            own = (step.task.id, name)
+            own = (step.id, name)
             if self._chosen_by.setdefault(task, own) != own:
                 id = next(id for id, known in self._ids.items() if known == task)
                 step.place.report("workflow.two-branches", node.start, id)
         return named
 
 
-def _own_criterion(step: _Step, task: Task) -> tuple[Criterion, ...]:
+def _own_criterion(step: Draft, task: Task) -> tuple[Criterion, ...]:
     """Return the criterion that idumb itself proves: the script ended well, the condition or the outputs hold."""
     if step.kind == CONDITION:
         text = "the condition is decided"

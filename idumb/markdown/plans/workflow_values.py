@@ -7,28 +7,20 @@ from typing import Any
 from idumb.domain import paths
 from idumb.domain.plans import workflow
 from idumb.domain.plans.workflow import Value
-from idumb.markdown.syntax.record import NODE, TEXT, TEXTS, BadValue, Key, Keys, choice, record, value
+from idumb.markdown.syntax.record import NODE, TEXT, TEXTS, Key, Keys, choice, each, matching, record
 from idumb.markdown.syntax.source import Place
-from idumb.markdown.syntax.tree import Node, is_map, is_text
+from idumb.markdown.syntax.tree import Node, is_text
+
+_NAME = matching(
+    "a lower-case letter, then letters, digits and `_`; not `outcome`",
+    lambda text: workflow.VALUE_NAME.fullmatch(text) and text != workflow.OUTCOME,
+)._replace(code="bad-name")
 
 
 def _values(noun: str, types: tuple[str, ...], **own: Key) -> Key:
     """Return the row of a map of names to typed values."""
     kind = choice(*types)._replace(required=True, code="bad-type")
     keys = {"type": kind, "description": TEXT, "choices": TEXTS, **own}
-
-    def read(node: Node, place: Place) -> tuple[Value, ...]:
-        if not is_map(node):
-            raise BadValue(node)
-        values = []
-        for key, below in node.pairs:
-            inner = place.inner(key.text.s, key.start)
-            if not workflow.VALUE_NAME.fullmatch(key.text.s) or key.text.s == workflow.OUTCOME:
-                accepted = "a lower-case letter, then letters, digits and `_`; not `outcome`"
-                inner.report("workflow.bad-name", key.start, key.text.s, what=f"an {noun}", accepted=accepted)
-            made = value(Key(f"{{{', '.join(keys)}}}", _value), below, inner)
-            values += [made] if made is not None else []
-        return tuple(values)
 
     def _value(node: Node, place: Place) -> Value | None:
         line = place.source.place(place.at)[0]
@@ -42,7 +34,9 @@ def _values(noun: str, types: tuple[str, ...], **own: Key) -> Key:
         _check(made, {key.text.s: below for key, below in node.pairs}, place)
         return _with_default(made, default, place)
 
-    return Key(f"a map of names to {{{', '.join(keys)}}}", read)
+    accepted = f"{{{', '.join(keys)}}}"
+    rows = each(Key(accepted, _value), _NAME)
+    return Key(f"a map of names to {accepted}", lambda node, place: tuple(rows.read(node, place).values()))
 
 
 def _check(made: Value, nodes: dict[str, Node], place: Place) -> None:
