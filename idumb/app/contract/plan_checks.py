@@ -84,14 +84,14 @@ def _loaded(services: Services, contract: Contract) -> Loaded:
 
 def _present(services: Services, contract: Contract) -> StartState:
     """Which of the things that the contract names exist. Reads only."""
-    claimed = writes.claimed(contract)
-    on_disk = services.files.existing(claimed | check_commands.searched(contract))
+    written = writes.written(contract)
+    on_disk = services.files.existing(written | check_commands.searched(contract))
     state = run_lookup.latest_run(services, contract.phase)
     return StartState(
         requirements=_requirements(services),
-        base=_base(services, state, claimed, on_disk),
+        base=_base(services, state, written, on_disk),
         on_disk=on_disk,
-        links=services.files.links(sorted(writes.written(contract))),
+        links=services.files.links(sorted(written)),
         no_programs=_no_programs(services, contract),
         done=_done(contract, state),
     )

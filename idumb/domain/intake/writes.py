@@ -244,7 +244,7 @@ def links(case: Case) -> Hits:
     for plan, task in case.pairs if present is not None and present.links else ():
         if present is None or task.id in present.done:
             continue
-        for path, line in dict(_written(task)).items():
+        for path, line in _written(task).items():
             target, folder = present.links.get(path), path.rpartition("/")[0]
             if target is None or case.links.get(folder, "").startswith("/"):
                 continue  # a link out of the workspace is an error of its own
@@ -258,20 +258,12 @@ def links(case: Case) -> Hits:
             yield plan, task, Hit(path, words, code, field, line, fix=fix)
 
 
-def _written(task: Task) -> Iterator[tuple[str, int]]:
-    """Yield every literal path that the task or a step writes, with the step's line or 0."""
-    for step in task.steps:
-        yield from ((path, step.line) for path in step_paths(step) if paths.problem(path) is None)
-    claimed = () if task.notation == "step" else ledger.written_paths(task.files)
-    yield from ((path, 0) for path in claimed if not paths.has_wildcard(path) and paths.problem(path) is None)
+def _written(task: Task) -> dict[str, int]:
+    """Return every literal path that the task or a step writes, with the step's line or 0."""
+    rows = {path: line for path, line in _writes(task) if paths.problem(path) is None}
+    return {path: line for path, line in rows.items() if line or not paths.has_wildcard(path)}
 
 
 def written(contract: Contract) -> frozenset[str]:
     """Return every literal path that a task or a step of the contract writes."""
-    return frozenset(path for task in contract.tasks.values() for path, _ in _written(task))
-
-
-def claimed(contract: Contract) -> frozenset[str]:
-    """Return every literal path that a task declares, with any verb."""
-    declared = (path for t in contract.tasks.values() for c in t.files or () for path in (c.path, c.target))
-    return frozenset(p for p in declared if p is not None and not paths.has_wildcard(p) and paths.problem(p) is None)
+    return frozenset(path for task in contract.tasks.values() for path in _written(task))
