@@ -109,14 +109,12 @@ def _requirements(services: Services) -> str:
         return ""
 
 
-def _base(
-    services: Services, state: RunState | None, claimed: frozenset[str], on_disk: frozenset[str]
-) -> frozenset[str]:
-    """The claimed paths in the tree that the unfinished run began from; without such a run, the present ones."""
+def _base(services: Services, state: RunState | None, names: frozenset[str], on_disk: frozenset[str]) -> frozenset[str]:
+    """The written paths in the tree that the unfinished run began from; without such a run, the present ones."""
     if state is None or state.state in CLOSED or not state.base.tree:
         return on_disk
     try:
-        return frozenset(path for path in claimed if services.trees.entry(state.base.tree, path) is not None)
+        return frozenset(path for path in names if services.trees.entry(state.base.tree, path) is not None)
     except Refusal:  # the tree is lost
         return on_disk
 

@@ -9,16 +9,17 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from msgspec.structs import replace
 
-from idumb.domain import amendment, contract
+from idumb.domain import amendment
 from idumb.domain.action import Action
 from idumb.domain.amendment import Amendment
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import errors
 from idumb.domain.plans import new_task
-from idumb.domain.plans.plan import FileClaim, Plan, Span, Task
+from idumb.domain.plans.plan import FileClaim, Plan, Span, Task, plain
 from idumb.markdown.plans import plan_parser
 from idumb.system import escaping
 
@@ -96,29 +97,21 @@ def _candidates(text: str, plan: Plan, change: Amendment) -> Iterator[str]:
 
 
 def _as_meant(old: Plan, new: Plan, change: Amendment) -> bool:
-    """Whether the new plan differs by exactly this change."""
-    if _head(old) != _head(new):
+    """Whether the new plan differs by exactly this change; added tasks are behind the others."""
+    kept = new.tasks[: len(old.tasks)] if change.kind == amendment.ADD else new.tasks
+    if change.kind == amendment.ADD and len(kept) == len(new.tasks):
         return False
-    was = {t.id: contract.task_digest(_sorted(_changed(t, change), change)) for t in old.tasks}
-    now = {t.id: contract.task_digest(_sorted(t, change)) for t in new.tasks}
-    if change.kind != amendment.ADD:
-        return was == now and list(was) == list(now)
-    behind = list(now)[len(was) :]
-    return bool(behind) and list(now)[: len(was)] == list(was) and all(now[t] == was[t] for t in was)
+    meant = tuple(_changed(task, change) for task in old.tasks)
+    return bool(_content(old, meant, change) == _content(new, kept, change))
 
 
-def _sorted(task: Task, change: Amendment) -> Task:
-    """Sort the claims of the changed task: in a mapping of verbs their order has no meaning."""
-    if task.id != change.task or task.files is None:
-        return task
-    claims = sorted(task.files, key=lambda c: (c.verb, c.path, c.target or ""))
-    return replace(task, files=tuple(claims))
-
-
-def _head(plan: Plan) -> Plan:
-    """Return the plan without tasks and positions."""
-    criteria = tuple(replace(c, span=None) for c in plan.success_criteria)
-    return replace(plan, tasks=(), sha256="", spans={}, success_criteria=criteria)
+def _content(plan: Plan, tasks: Sequence[Task], change: Amendment) -> Any:
+    """Return a plan without places. In a mapping of verbs, the order of the claims has no meaning."""
+    content = plain(replace(plan, sha256="", tasks=tuple(tasks)))
+    for task in content["tasks"]:
+        if task["id"] == change.task and task["files"] is not None:
+            task["files"].sort(key=lambda claim: (claim["verb"], claim["path"], claim["target"] or ""))
+    return content
 
 
 def _changed(task: Task, change: Amendment) -> Task:
