@@ -206,9 +206,6 @@ def test_show_uses_the_plan_that_ran_if_the_present_one_is_gone(prepared: Prepar
     assert (status["phases"][0]["state"], status["next"]["command"]) == ("verified", None)
 
 
-# -- failures that a person fixes ---------------------------------------------------------------------------------
-
-
 def test_completed_work_that_the_plan_changed_is_reverted_before_it_is_repeated(prepared: Prepared) -> None:
     """R-RUN-12: the refusal names the next step; `ended_runs.replaced` goes on to the end."""
     project = prepared.get(ended_runs.done)

@@ -238,7 +238,7 @@ def _limits(context: RunContext, task: Task, record: TaskState, dirty: tuple[str
         protected=protected,
         secret=bool(strays) and exposed_secrets.any_in(services, strays),
         in_editor=contracts.in_editor(plan, task, services.settings),
-        judges_only=record.attempt.unjudged and entry.waits_for_verdict(context, task),
+        judges_only=entry.waits_for_verdict(context, task),
         overdue=any(end is not None and not seconds_until(end, services.clock.now()) for end in until),
         just_ended=failures.kind(record.attempt.failure).stops and _just_ended(context, task),
         dirty=dirty,

@@ -161,6 +161,12 @@ def test_the_severity_of_a_task_decides_how_often_it_is_tried(severity: str, cal
     assert [event.payload["subject"] for event in run.events("decision.asked")] == asked
 
 
+def test_a_task_of_a_plan_that_is_skipped_after_a_timeout_blocks_what_needs_it() -> None:
+    run = EngineRun(task("A", on_timeout="skip"), task("B", "A"), work=lambda *_: AgentResult(outcome.TIMED_OUT, "no"))
+    assert run.run(max_attempts=1).kind == "done"
+    assert (run.status(), len(run.calls)) == ({"A": "skipped", "B": "pending"}, 1)
+
+
 # Proof
 
 
@@ -297,6 +303,15 @@ def test_an_attempt_that_continues_keeps_the_version_of_the_user_that_it_started
     assert [question.subject for question in run.asker.asked] == ["base"]
 
 
+@every("answers", [{}, {"base": "commit"}])
+def test_uncommitted_changes_of_the_user_are_in_the_way_until_he_commits_them(answers: dict[str, str]) -> None:
+    run = EngineRun(task("A", files=["README"]), answers=answers)
+    run.repository.files["README"] = b"mine"
+    assert (run.run().kind, run.calls, run.status()) == ("waiting", [], {"A": "pending"})
+    run.repository.commit_all("mine")
+    assert (run.run().kind, run.calls) == ("done", [("A", 1)])
+
+
 def test_an_attempt_that_continues_its_own_work_asks_about_a_save_of_the_user_when_it_is_delivered() -> None:
     def work(request: AgentRequest, files: Files) -> None:
         files["README"] = b"%d" % request.attempt
@@ -420,14 +435,6 @@ def test_on_another_branch_nothing_is_delivered_until_the_user_is_back(mode: str
     assert (run.calls, run.commits()) == ([("A", 1), ("B", 1)], ["A", "B"])
 
 
-def test_a_save_of_the_declared_file_meanwhile_is_not_overwritten() -> None:
-    """R-GIT-6: both versions are kept, and he is asked."""
-    run = meanwhile(lambda run: run.repository.files.update({"A": b"mine"}))
-    ending = run.run()
-    assert (ending.kind, "A" in ending.words) == ("waiting", True)
-    assert (run.repository.files["A"], run.commits()) == (b"mine", [])
-
-
 @every("choice, there", [("mine", b"mine"), ("task", b"A")])
 def test_after_a_save_meanwhile_the_version_counts_that_the_user_chooses(choice: str, there: bytes) -> None:
     """R-GIT-6: his own is proven again before it is committed, or kept before it is overwritten."""
@@ -474,10 +481,12 @@ def test_his_last_answer_about_a_file_counts() -> None:
 
 
 def test_a_question_about_more_files_takes_the_place_of_an_open_one() -> None:
-    """R-GIT-6: else one of two answers would be for nothing."""
+    """R-GIT-6: else one of two answers would be for nothing. What he took over from the work meanwhile stays."""
     both, answers = task("A", files=("A", "B")), dict[str, str]()
     run = meanwhile(lambda run: run.repository.files.update({"A": b"mine"}), both, answers=answers)
-    assert run.run().kind == "waiting"
+    assert (run.run().kind, run.repository.files["A"], run.commits()) == ("waiting", b"mine", [])
+    run.repository.files["B"] = b"A"
+    assert (run.run().kind, run.repository.files["B"]) == ("waiting", b"A")
     run.repository.files["B"] = b"mine"
     assert run.run().kind == "waiting"
     assert [row["evidence"] for row in next_steps.pending(run.state)] == [["A", "B"]]
@@ -645,16 +654,6 @@ def test_a_later_task_does_not_build_on_what_a_failed_one_left_in_its_file() -> 
     assert run.run(max_attempts=1).kind == "done"
     assert (run.status(), run.commits()) == ({"A": "failed", "B": "completed"}, ["B"])
     assert run.repository.files["README"] == b"helloB"
-
-
-def test_a_builder_may_commit_the_files_that_it_declares() -> None:
-    def work(request: AgentRequest, files: Files) -> None:
-        make_own_files(request, files)
-        run.repository.commit_all("own")
-
-    run = EngineRun(task("A"), work=work)
-    assert run.run().kind == "done"
-    assert run.status() == {"A": "completed"}
 
 
 def test_a_strict_plan_offers_no_amendment_that_unblocks_a_task() -> None:

@@ -52,6 +52,7 @@ def test_an_announced_attempt_is_recorded_as_interrupted_and_its_files_are_kept(
     kept = run.state.tasks["A"].checkpoint
     assert kept is not None
     assert (kept.status, kept.files, kept.error) == ("interrupted", ("A",), "idumb was killed during the attempt")
+    assert run.state.tasks["A"].work.touched == ()  # the files of the user
     assert run.repository.trees[kept.tree]["A"] == run.repository.store(b"A")
 
 
@@ -242,6 +243,13 @@ def test_a_task_has_the_files_of_one_that_waited_for_a_person() -> None:
     assert (run.commits(), run.calls) == (["A", "B"], [("A", 1), ("B", 1)])
 
 
+def test_a_save_of_the_user_while_a_person_judges_the_work_is_a_question() -> None:
+    run = answered(EngineRun(task("A", acceptance=JUDGED)))
+    run.repository.files["A"] = b"mine"
+    assert run.run().kind == "waiting"
+    assert (run.asker.asked[-1].subject, run.repository.files["A"]) == ("delivery", b"mine")
+
+
 def test_the_attempt_after_a_rejected_one_starts_from_its_own_work() -> None:
     def work(request: AgentRequest, files: Files) -> None:
         files["README"] += b"%d" % request.attempt
@@ -253,24 +261,16 @@ def test_the_attempt_after_a_rejected_one_starts_from_its_own_work() -> None:
     assert run.repository.files["README"] == b"hello2"
 
 
-def test_a_commit_made_while_a_task_waits_is_judged_with_its_work() -> None:
+@every("check, commits", [("grep -q hello README", []), ("test -f A", ["A"])])
+def test_a_commit_made_while_a_task_waits_is_judged_with_its_work(check: str, commits: list[str]) -> None:
     """R-RUN-3: the evidence is about the tree that is committed."""
-    run = answered(EngineRun(task("A", acceptance=JUDGED, verify=("grep -q hello README",))))
+    run = answered(EngineRun(task("A", acceptance=JUDGED, verify=(check,))))
     run.repository.files["README"] = b"other"
     run.repository.commit_all("mine")
     assert run.run().kind == "done"
-    assert run.status() == {"A": "failed"}
-    assert run.commits() == []
-    assert "A" not in run.repository.files
-
-
-def test_what_is_committed_after_a_commit_of_the_user_was_judged_as_it_is() -> None:
-    run = answered(EngineRun(task("A", acceptance=JUDGED)))
-    run.repository.files["README"] = b"other"
-    run.repository.commit_all("mine")
-    assert run.run().kind == "done"
+    assert (run.status()["A"], run.commits()) == ("completed" if commits else "failed", commits)
     judged = {event.payload["tree"] for event in run.events("evidence.recorded") if event.payload["command"]}
-    assert run.repository.commits[run.repository.head or ""].tree in judged
+    assert (run.repository.commits[run.repository.head or ""].tree in judged) == ("A" in run.repository.files)
 
 
 def test_ledger_and_reports_are_those_of_the_attempt_after_an_answer() -> None:
