@@ -40,10 +40,6 @@ failed: set[str] = set()
 not write, so a second fsync would falsely succeed."""
 
 
-def failed_before(path: str) -> OSError:
-    return OSError(errno.EIO, "it could not be forced to disk before", path)
-
-
 def force(paths: Iterable[str]) -> None:
     """Return when every file and folder is on disk. Raises OSError; a failed fsync is never retried."""
     for path in dict.fromkeys(paths):
@@ -52,7 +48,7 @@ def force(paths: Iterable[str]) -> None:
 
 def _force(path: str) -> None:
     if path in failed:
-        raise failed_before(path)
+        raise OSError(errno.EIO, "it could not be forced to disk before", path)
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)
