@@ -10,9 +10,9 @@ BUDGETS = {
     "app, engine rooms": 7_087,
     "app, use cases": 8_029,
     "composition": 691,
-    "cli, views": 4_206,
+    "cli, views": 4_200,
     "see and steer": 2_041,
-    "git": 4_450,
+    "git": 4_382,
     "store": 1_701,
     "system": 2_097,
     "gates": 1_873,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 388
-TESTS = 67_823
+TESTS = 67_777
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 389_625  # bytes of README.md and docs/
+PAGES = 389_624  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

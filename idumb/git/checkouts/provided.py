@@ -94,7 +94,8 @@ class Provided:
         self._require_room(missing, paths, originals)
         self.copied = {p: size for p, size in _sizes(missing, paths, originals).items() if p not in before.paths}
         gone = set(before.paths).difference(paths, tracked, folders)
-        for path in (*gone, *(path for path in present if path not in originals)):
+        others = (path for path, facts in present.items() if not _is_of_kind(originals.get(path), facts))
+        for path in (*gone, *others):
             untracked.remove(root, path)
         stamped = {path: facts for path, facts in before.originals.items() if path in originals}
         if missing:
@@ -216,6 +217,11 @@ def _sizes(names: Iterable[str], paths: Collection[str], originals: Originals) -
 
 def _top_of(name: str, tops: Collection[str]) -> str:
     return next(path for path in (name, *folders_above((name,))) if path in tops)
+
+
+def _is_of_kind(original: os.stat_result | None, facts: Facts) -> bool:
+    """Return whether both are a folder, or neither is."""
+    return original is not None and stat.S_ISDIR(original.st_mode) == (len(facts) == 1)
 
 
 def _gigabytes(size: int) -> str:

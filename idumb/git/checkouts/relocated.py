@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import ast
 import contextlib
-import functools
 import glob
 import os
 import re
@@ -17,7 +16,6 @@ from typing import NoReturn
 from urllib.parse import quote
 
 from idumb.domain.errors import Refusal
-from idumb.git import guarded_files
 
 _VENV = "/pyvenv.cfg"
 _CONDA = "/conda-meta/history"
@@ -34,8 +32,6 @@ _ABSOLUTE = rb"(?<![\w.\-/])/(?!/)[^\s'\"`:;,<>(){}\[\]|&$\\]+"
 _FINDER = re.compile(r"import\s+(\w+)")
 _MAPPING = re.compile(r"^MAPPING\b[^=]*=\s*(\{.*?\})\s*$", re.MULTILINE | re.DOTALL)
 _LONGEST_FIRST_LINE = 127
-_MOST = 500
-"""Folders, and files, that are read again only when they changed: each check asks for them."""
 _PYTHON = re.compile(rb"#!([^\n]*/python[\w.]*)[ \t]*\r?\n")
 _THROUGH_SHELL = b"#!/bin/sh\n'''exec' \"%b\" \"$0\" \"$@\"\n' '''\n"
 
@@ -124,7 +120,7 @@ def python_path(user: str, root: str, sites: Iterable[str], copied: Iterable[str
     """
     folders, own = dict[str, None](), tuple(f"{user}/{path}/" for path in copied)
     for site in (site for site in sites if not site.startswith(own)):
-        for path in _path_files(site):
+        for path in sorted(glob.glob(f"{glob.escape(site)}/*.pth")):
             for line in _lines(path):
                 folders |= dict.fromkeys(_led_to(user, site, line, path))
     return tuple(os.path.normpath(root + folder[len(user) :]) for folder in folders)
@@ -139,20 +135,6 @@ def sites(search_path: str) -> tuple[str, ...]:
         for pattern in SITES:
             found |= dict.fromkeys(map(os.path.realpath, glob.glob(f"{prefix}/{pattern}")))
     return tuple(found)
-
-
-def _path_files(site: str) -> list[str]:
-    """Return the files that tell Python, for this folder of packages, where others are."""
-    try:
-        return _listed(site, guarded_files.stat_key(site))
-    except OSError:
-        return []
-
-
-@functools.lru_cache(_MOST)
-def _listed(site: str, _: tuple[int, ...] | None) -> list[str]:
-    names = sorted(os.listdir(site))
-    return [os.path.join(site, name) for name in names if name.endswith(".pth") and not name.startswith(".")]
 
 
 def _led_to(user: str, site: str, line: str, path: str) -> Iterator[str]:
@@ -179,13 +161,6 @@ def _led_to(user: str, site: str, line: str, path: str) -> Iterator[str]:
 
 
 def _lines(path: str) -> list[str]:
-    try:
-        return _read(path, guarded_files.stat_key(path))
-    except OSError:  # not remembered: it may be that this process had too many open files
-        return []
-
-
-@functools.lru_cache(_MOST)
-def _read(path: str, _: tuple[int, ...] | None) -> list[str]:
-    with open(path, encoding="utf-8", errors="surrogateescape") as stream:
+    with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="surrogateescape") as stream:
         return [line.strip() for line in stream.read(LARGEST).splitlines() if line.strip()]
+    return []

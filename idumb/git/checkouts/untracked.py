@@ -28,7 +28,6 @@ from idumb.system import atomic_write, clock, private_folders
 _DONE = "prepared.json"
 Facts = tuple[int, ...]
 """Of a file or link its stamp; of a folder its mode."""
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _CTIME = 4
 _TICK = 0.001
 
@@ -164,15 +163,12 @@ def _facts(rows: Mapping[str, Sequence[int]]) -> dict[str, Facts]:
 
 def present(root: str, paths: Iterable[str]) -> dict[str, Facts]:
     """Return what is at these paths and below them."""
-    rows = (row for path in paths if _has_room(root, path) for row in walk(root, path, is_own=True))
+    rows = (row for path in paths if _has_room(root, path) for row in walk(root, path))
     return {path: (status.st_mode,) if stat.S_ISDIR(status.st_mode) else stamp(status) for path, status in rows}
 
 
-def walk(top: str, path: str, *, is_own: bool = False) -> Iterator[tuple[str, os.stat_result]]:
-    """Yield a path of the folder `top`, then all below it; the entries of a folder follow one another.
-
-    What may not be read is left out; in a checkout, which `is_own`, it is made readable.
-    """
+def walk(top: str, path: str) -> Iterator[tuple[str, os.stat_result]]:
+    """Yield a path of the folder `top`, then what can be read below it; the entries of a folder follow one another."""
     try:
         status = os.lstat(os.path.join(top, path))
     except OSError:
@@ -181,9 +177,6 @@ def walk(top: str, path: str, *, is_own: bool = False) -> Iterator[tuple[str, os
     stack = [(path, status)] if stat.S_ISDIR(status.st_mode) else []
     while stack:
         folder, status = stack.pop()
-        if is_own and status.st_mode & stat.S_IRWXU != stat.S_IRWXU:
-            with opened(top, folder):
-                pass
         # Programs may remove files meanwhile.
         with contextlib.suppress(FileNotFoundError, PermissionError), os.scandir(os.path.join(top, folder)) as entries:
             for entry in entries:
@@ -205,30 +198,10 @@ def _has_room(root: str, path: str) -> bool:
 
 @contextlib.contextmanager
 def opened(root: str, folder: str) -> Iterator[int]:
-    """Open a folder below `root`, and make what is missing; what is in the place of a folder is removed."""
-    descriptor = os.open(root, _FOLDER)
-    try:
-        for name in filter(None, folder.split("/")):
-            below = _entered(name, descriptor)
-            os.close(descriptor)
-            descriptor = below
+    """Open a folder below `root`, and make what is missing. Raises OSError for what is in the place of a folder."""
+    parts = [*filter(None, folder.split("/")), ""]
+    with path_state.opened(root) as top, path_state.parent(top, parts, set()) as descriptor:
         yield descriptor
-    finally:
-        os.close(descriptor)
-
-
-def _entered(name: str, at: int) -> int:
-    try:
-        status = os.stat(name, dir_fd=at, follow_symlinks=False)
-    except FileNotFoundError:
-        os.mkdir(name, dir_fd=at)
-    else:
-        if not stat.S_ISDIR(status.st_mode):
-            os.unlink(name, dir_fd=at)
-            os.mkdir(name, dir_fd=at)
-        elif status.st_mode & stat.S_IRWXU != stat.S_IRWXU:
-            os.chmod(name, 0o700, dir_fd=at)
-    return os.open(name, _FOLDER, dir_fd=at)
 
 
 def remove(root: str, path: str) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import shutil
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -491,6 +492,21 @@ def test_a_submodule_that_this_machine_lacks_is_an_empty_folder_and_named(
     show(checkout, sandbox)
     assert {path for path in shown(checkout) if "deep/" in path} == {"sub/deep/deep.txt"}
     assert not checkout.missing
+
+
+def test_a_link_above_a_provided_path_leads_to_no_file_of_the_user(sandbox: GitSandbox, proof: Take) -> None:
+    sandbox.write_all({".gitignore": "node_modules\n", "web/node_modules/lib.js": "1"})
+    sandbox.commit()
+    user = sandbox.ledger()
+    checkout = proof(provided=("node_modules",), limit=1 << 30)
+    root = show(checkout, sandbox)
+    shutil.rmtree(root / "web")
+    (root / "web").symlink_to(sandbox.root / "web")
+    checkout.renew()
+    show(checkout, sandbox)
+    assert shown(checkout)["web/node_modules/lib.js"] == b"1"
+    assert not (root / "web").is_symlink()
+    assert sandbox.ledger() == user
 
 
 def test_provided_and_prepared_paths_are_there_and_no_work(sandbox: GitSandbox, proof: Take) -> None:

@@ -214,7 +214,7 @@ def test_a_folder_with_files_of_the_tree_is_not_provided(checkout: Checkout) -> 
 
 
 @pytest.mark.parametrize(
-    "instead", ["node_modules", "node_modules/lib", "node_modules/lib/index.js", "web", "web/node_modules"]
+    "instead", ["node_modules", "node_modules/lib", "node_modules/lib/index.js", "web/node_modules"]
 )
 def test_a_link_that_a_program_placed_leads_to_no_file_of_the_user(checkout: Checkout, instead: str) -> None:
     """In the same command, in the next one, and where nothing is provided any more."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import json
 import os
 import shutil
@@ -10,7 +9,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from unittest.mock import patch
 
 import pytest
 
@@ -252,19 +250,3 @@ def test_a_path_file_that_changed_is_read_again(tmp_path: Path) -> None:
         assert relocated.python_path(str(user), "/copy", [str(site)], ()) == (f"/copy/{name}",)
     (site / "more.pth").write_text(f"{user / 'a'}\n")
     assert relocated.python_path(str(user), "/copy", [str(site)], ()) == ("/copy/longer", "/copy/a")
-
-
-def test_a_path_file_that_could_not_be_read_once_is_read_the_next_time(tmp_path: Path) -> None:
-    """Too many files of this process were open."""
-    user, site = tmp_path / "user", tmp_path / "site"
-    for folder in (user, site):
-        folder.mkdir()
-    (site / "lib.pth").write_text(f"{user}\n")
-
-    def found() -> tuple[str, ...]:
-        return relocated.python_path(str(user), "/copy", [str(site)], ())
-
-    for name in ("os.listdir", "builtins.open"):
-        with patch(name, side_effect=OSError(errno.EMFILE, "too many")):
-            assert found() == ()
-    assert found() == ("/copy",)
