@@ -27,7 +27,8 @@ if TYPE_CHECKING:
 _PROGRAM = "run"
 """The tool that starts a program."""
 LONGEST_ARGUMENT = 200
-_NOT_EXECUTABLE, _NOT_FOUND = 126, 127  # exit codes of a shell
+_NOT_STARTED: Mapping[int | None, str] = {126: "is not executable", 127: "was not found"}
+"""Exit codes of a shell."""
 
 
 class Reply(Struct, frozen=True):
@@ -61,11 +62,10 @@ class StepsAgent(Adapter):
         with contextlib.ExitStack() as stack:
             try:
                 launcher = self._launcher(request, request.task, stack)
+                # Opened before a program can replace the folder.
+                files = stack.enter_context(WorkspaceFiles(request.workspace))
             except (AdapterError, OSError) as problem:
                 return AgentResult(outcome.ERRORED, str(problem), failure=MISSING)
-            # Opened before a program can replace the folder, if any step needs it.
-            only_programs = all(step.tool == _PROGRAM for step in request.task.steps)
-            files = None if only_programs else stack.enter_context(WorkspaceFiles(request.workspace))
             return self._make_calls(request, request.task, files, launcher)
 
     def _launcher(self, request: AgentRequest, task: Task, stack: contextlib.ExitStack) -> Sandboxed | None:
@@ -78,7 +78,7 @@ class StepsAgent(Adapter):
         return adapter.sandboxed(request, self._equipment, own, ())
 
     def _make_calls(
-        self, request: AgentRequest, task: Task, files: WorkspaceFiles | None, launcher: Sandboxed | None
+        self, request: AgentRequest, task: Task, files: WorkspaceFiles, launcher: Sandboxed | None
     ) -> AgentResult:
         started = time.monotonic()
         deadline = None if request.deadline is None else started + request.deadline
@@ -168,11 +168,11 @@ def touched_by(step: Step) -> tuple[str, ...]:
 
 
 class ToolCalls:
-    """Makes tool calls for one request; `files` is None if none of them works on files."""
+    """Makes tool calls for one request."""
 
     def __init__(
         self,
-        files: WorkspaceFiles | None,
+        files: WorkspaceFiles,
         request: AgentRequest,
         apply_patch: ApplyPatch,
         environment: Mapping[str, str],
@@ -180,7 +180,7 @@ class ToolCalls:
         redact: Redact,
         launcher: Sandboxed | None = None,
     ) -> None:
-        self._opened = files
+        self._files = files
         self._launcher = launcher
         self._redact = redact
         self._request = request
@@ -198,12 +198,6 @@ class ToolCalls:
             _PROGRAM: self._run,
         }
 
-    @property
-    def _files(self) -> WorkspaceFiles:
-        if self._opened is None:
-            raise AssertionError("no step was declared to work on files")
-        return self._opened
-
     def make(self, step: Step) -> Reply:
         tool = self._tools.get(step.tool)
         if self.is_late():
@@ -211,10 +205,9 @@ class ToolCalls:
         if tool is None:
             return Reply(outcome.ERRORED, f"unknown tool {step.tool}; tools: {', '.join(self._tools)}")
         try:
-            reply = tool(step)
+            return tool(step)
         except FileProblem as problem:
             return Reply(outcome.FAILED, str(problem))
-        return reply
 
     def is_late(self) -> bool:
         return self._deadline is not None and time.monotonic() >= self._deadline
@@ -234,9 +227,8 @@ class ToolCalls:
         rule = paths.protecting_rule(path, self._request.protected, self._declared)
         if rule is not None:
             return f"is protected by {rule}"
-        return (
-            f"is outside the step's scope {', '.join(scope)}" if scope and not paths.matches_any(path, scope) else None
-        )
+        is_inside = not scope or paths.matches_any(path, scope)
+        return None if is_inside else f"is outside the step's scope {', '.join(scope)}"
 
     def _write_file(self, step: Step) -> Reply:
         path = self._path(step)
@@ -283,18 +275,14 @@ class ToolCalls:
         declared = step.timeout or step.arguments.get("timeout")
         limits = [limit for limit in (remaining, declared) if limit is not None]
         argv, request, launcher = _argv(step), self._request, self._launcher
+        first, confined = ((), {}) if launcher is None else (launcher.argv, launcher.variables)
         cookies = child_process.run_cookies(request.run_id, request.repository or request.workspace)
         of_workflow = request.task is not None and request.task.flow is not None
         try:
             finished = child_process.run(
-                (*launcher.argv, *argv) if launcher is not None else argv,
+                (*first, *argv),
                 cwd=request.workspace,
-                environment={
-                    **self._environment,
-                    **request.variables,
-                    **cookies,
-                    **(launcher.variables if launcher is not None else {}),
-                },
+                environment={**self._environment, **request.variables, **cookies, **confined},
                 timeout=min(limits, default=None),
                 idle_timeout=request.idle_timeout,
                 limits=request.limits,
@@ -318,11 +306,8 @@ def _ending(argv: Sequence[str], finished: child_process.Finished, expected: int
         return outcome.COMPLETED, f"exit {code}"
     if words := finished.words():
         return outcome.TIMED_OUT if finished.timed_out else outcome.FAILED, words
-    if code in {_NOT_EXECUTABLE, _NOT_FOUND} and argv[:2] == ["/bin/sh", "-c"]:
-        return (
-            outcome.ERRORED,
-            f"exit {code}: a program {'was not found' if code == _NOT_FOUND else 'is not executable'}",
-        )
+    if code in _NOT_STARTED and argv[:2] == ["/bin/sh", "-c"]:
+        return outcome.ERRORED, f"exit {code}: a program {_NOT_STARTED[code]}"
     return outcome.FAILED, f"exit {code}, expected {expected}"
 
 

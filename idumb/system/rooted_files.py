@@ -14,7 +14,6 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from idumb.system.redaction import Redactor
 
-_MOST = 10_000
 _LARGEST = 64 * 1024 * 1024  # bytes; no report is that large, and a repository may contain a file of any size
 
 
@@ -196,18 +195,6 @@ class HostFiles(FileReports):
         """Remove a file, and the folders above it that are empty then."""
         super().remove(path)
         self.remove_empty_above(path)
-
-    def below(self, folder: str, depth: int) -> tuple[str, ...]:
-        """Return names of files in a folder, or with `depth` 1 in its subfolders; links are not followed."""
-        names = self._names(folder)
-        if not depth:
-            return names
-        return tuple(f"{name}/{below}" for name in names for below in self._names(f"{folder}/{name}"))
-
-    def _names(self, folder: str) -> tuple[str, ...]:
-        with contextlib.suppress(OSError), self._parent(f"{folder}/*") as (opened, _):
-            return tuple(sorted(os.listdir(opened))[:_MOST])
-        return ()
 
 
 def user_root(variable: str | None, path: str) -> tuple[str, str]:
