@@ -21,6 +21,8 @@ from idumb.gates.shell_command import NO_PROOF, NOT_FOUND, Shell
 from idumb.system import child_process, process_end, process_tree
 
 if TYPE_CHECKING:
+    from threading import Event
+
     from idumb.gates.check_environment import CheckEnvironment, Conditions
     from idumb.gates.controls import Controls
     from idumb.gates.proving import Proving, Sandbox
@@ -215,11 +217,11 @@ class ShellChecks(Struct, kw_only=True):
         self.renew()
         return results
 
-    def _beside(self, head: str | None, started: Callable[[int], None]) -> ShellChecks:
+    def _beside(self, head: str | None, stopped: Event) -> ShellChecks:
         """Return the same checks for another thread, which leave nothing for those of the work."""
         checks = copy.copy(self)
         checks.head, checks.controls = lambda: head, None
-        checks.shell = replace(self.shell, beside=started)
+        checks.shell = replace(self.shell, beside=stopped)
         checks._rewrites, checks.is_work = (), lambda _tree, _path: False  # noqa: SLF001 - it must not read the log
         checks.note = lambda _: None  # the terminal belongs to the caller's thread
         checks.hints = None  # a control may fail

@@ -5,9 +5,7 @@ Results are remembered by tree, command and environment, so that an unchanged ba
 
 from __future__ import annotations
 
-import contextlib
 import math
-import signal
 import threading
 import time
 from collections.abc import Callable, Mapping
@@ -25,10 +23,6 @@ _SIGNALS = 0.5
 """Seconds after which the wait for a thread lets a signal through that arrived right before it."""
 
 
-class _StoppedError(Exception):
-    """A check was started although the controls were stopped."""
-
-
 class Controls:
     """The controls of a run: its checks, before the work. Between `start` and `end`, they own the proof checkout."""
 
@@ -37,12 +31,11 @@ class Controls:
         self._results: dict[str, str] = {}
         self._stopped = threading.Event()
         self._thread: threading.Thread | None = None
-        self._process: tuple[int, int | None] | None = None
         self._before: frozenset[int] | None = None
 
     def start(
         self,
-        beside: Callable[[Callable[[int], None]], ShellChecks],
+        beside: Callable[[threading.Event], ShellChecks],
         commands: Mapping[str, str],
         *,
         tree: str,
@@ -51,8 +44,8 @@ class Controls:
     ) -> None:
         """Run commands, each with its subject, on a tree; each for at most `timeout` seconds.
 
-        `beside` makes the checks, with a function to call with the id of each process. `environment` is a digest of
-        what decides a result besides tree and command.
+        `beside` makes the checks, with what stops them. `environment` is a digest of what decides a result besides tree
+        and command.
         """
         self.end(limit=0.0)
         keys = {command: canonical_json.digest([tree, command, environment]) for command in commands}
@@ -65,7 +58,7 @@ class Controls:
 
         def run() -> None:
             self._results.update(dict.fromkeys(waiting, _LATE))
-            self._run_all(beside(self._started), {c: (commands[c], key) for c, key in waiting.items()}, tree, timeout)
+            self._run_all(beside(self._stopped), {c: (commands[c], key) for c, key in waiting.items()}, tree, timeout)
 
         self._thread = threading.Thread(target=run, name="checks before the work", daemon=True)
         self._thread.start()
@@ -79,19 +72,12 @@ class Controls:
                 made = checks.command(subject, "", command, timeout=timeout, tree=tree)
             except Exception as exception:  # noqa: BLE001 - a control never fails a task
                 problem = str(exception)
-            finally:
-                self._process = None
             if self._stopped.is_set():
                 return
             if made is None or (made.result == evidence.FAILED and made.exit_code is None):
                 self._results[command] = f"{evidence.NOT_RUN}: {problem}"
             else:
                 self._results[command] = self._remembered[key] = made.result
-
-    def _started(self, pid: int) -> None:
-        self._process = pid, process_tree.process_started(pid)
-        if self._stopped.is_set():
-            raise _StoppedError
 
     def end(self, *, limit: float | None) -> dict[str, str]:
         """Return the result of each command. After `limit` seconds, the one that runs is killed, and no other begins.
@@ -102,7 +88,6 @@ class Controls:
             self._join(limit)
         finally:
             self._stopped.set()
-            self._kill()
             self._join(None)
             before, self._before = self._before, None
             if before is not None:  # what cleared its environment: beside a builder, nobody can tell whose it is
@@ -115,10 +100,3 @@ class Controls:
             self._thread.join(min(_SIGNALS, left))
             if not self._thread.is_alive():
                 self._thread = None
-
-    def _kill(self) -> None:
-        """Kill the process that runs now, whose thread ends what it left."""
-        process = self._process
-        if process is not None:
-            with contextlib.suppress(PermissionError):  # a check may become a program of another user
-                process_end.signal_process(*process, signal.SIGKILL)

@@ -20,6 +20,8 @@ from idumb.domain.settings import USER_HOME, CheckoutSettings, CheckSettings
 from idumb.system import child_process
 
 if TYPE_CHECKING:
+    from threading import Event
+
     from idumb.gates.proving import Proving
 
 SHELL = "/bin/sh"
@@ -40,7 +42,7 @@ class Shell(Struct, frozen=True):
     redact: Callable[[str], str]
     idle_timeout: float | None = None
     limits: Mapping[str, int] | None = None
-    beside: Callable[[int], None] | None = None
+    beside: Event | None = None
 
     def run(
         self,

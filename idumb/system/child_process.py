@@ -11,7 +11,8 @@ import os
 import signal
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -20,6 +21,9 @@ from idumb.system.process_end import GRACE
 from idumb.system.process_tree import PLACE_COOKIE, PROCESS_COOKIE, RUN_COOKIE
 from idumb.system.stalls import TimeLimits
 from idumb.system.supervision import Captured, Sink, Supervisor, Talk, Talking, Watch
+
+if TYPE_CHECKING:
+    from threading import Event
 
 _SIGNALLED = 128  # a shell adds the number of the signal that ended its last program
 _NOT_STARTED = frozenset({126, 127})
@@ -99,7 +103,7 @@ def run(
     grace: float = GRACE,
     talk: Talk | None = None,
     watch: Watch | None = None,
-    beside: Callable[[int], None] | None = None,
+    beside: Event | None = None,
 ) -> Finished:
     """Run a program to its end and end everything it started. Raises OSError if it cannot start.
 
@@ -110,8 +114,8 @@ def run(
 
     `sink` receives all output in pieces. Without `stdin` the child reads /dev/null. A `talk` replaces `stdin`: it
     receives the output and replies; when it is over, the program is ended unless it exits by itself. A `watch` is
-    polled while the program runs. `beside` is for a program that runs in another thread: it is called with the id of
-    the process, and only what carries the program's cookie is ended with it, because this process may run git at the
+    polled while the program runs. `beside` is for a program that runs in another thread: once it is set, the program
+    is killed, and only what carries the program's cookie is ended with it, because this process may run git at the
     same time.
     """
     started = time.monotonic()
@@ -133,13 +137,12 @@ def run(
                 talking,
                 watch,
                 TimeLimits(started, timeout, idle_timeout, agent=agent),
+                beside,
                 (lambda: None) if beside else functools.partial(process_end.reap, cookie, before),
             )
-        if beside is not None:
-            beside(child.pid)
         over = supervisor.until_over(child.tree)
         if not over:
-            process_end.send(child.tree(), signal.SIGTERM)
+            process_end.send(child.tree(), signal.SIGKILL if beside and beside.is_set() else signal.SIGTERM)
         if not over or talking is not None:
             supervisor.until_exit(time.monotonic() + grace)
     finally:

@@ -18,6 +18,7 @@ from idumb.system import signals
 
 if TYPE_CHECKING:
     import select
+    from threading import Event
 
     from idumb.system.child_process import Program
     from idumb.system.stalls import TimeLimits
@@ -32,7 +33,7 @@ Redact = Callable[[str], str]
 _CHUNK = 65536
 _EVERY = 0.5  # seconds between two polls of a watched file
 _DRAIN = 16 * 1024 * 1024
-_TICK = 0.02  # seconds between polls where the system cannot wait for output and exit together
+_TICK = 0.02  # seconds between polls where the system cannot wait for output, exit and a stop together
 # Seconds between polls elsewhere. While other threads run, a signal can arrive after Python looked for one and before
 # it waits; nothing but the end of that wait lets it through.
 _SIGNALS = 0.5
@@ -209,9 +210,10 @@ class Supervisor:
         talking: Talking | None,
         watch: Watch | None,
         limits: TimeLimits,
+        stop: Event | None,
         reap: Callable[[], None],
     ) -> None:
-        """`reap` is called whenever nothing happened for half a second."""
+        """`stop` ends the supervision once it is set. `reap` is called whenever nothing happened for half a second."""
         import select
 
         self._child = child
@@ -219,6 +221,7 @@ class Supervisor:
         self._watch = watch
         self._look_at = time.monotonic() + _EVERY
         self.limits = limits
+        self._stop = stop
         self._reap = reap
         self._captures = {capture.handle: capture for capture in captures}
         self._poll: select.poll = select.poll()
@@ -235,7 +238,7 @@ class Supervisor:
 
     def until_over(self, tree: Callable[[], list[int]]) -> bool:
         """Return whether the process, or the dialogue with it, ended in time."""
-        while True:
+        while self._stop is None or not self._stop.is_set():
             if self._talking is not None and self._talking.is_over(self._poll):
                 return True
             if time.monotonic() >= self._look_at:
@@ -252,6 +255,7 @@ class Supervisor:
             until = self._look_at if moment is None else min(moment, self._look_at)
             if self._turn(until - now) and self._child.poll() is not None:
                 return True
+        return False
 
     def _look(self) -> None:
         """Read the watched file, if there is one. A signal interrupts only afterwards."""
@@ -263,7 +267,7 @@ class Supervisor:
 
     def _turn(self, limit: float) -> bool:
         """Wait for one event. Return whether the process may have ended."""
-        limit = min(limit, _TICK if self._child.end < 0 else _SIGNALS)
+        limit = min(limit, _TICK if self._child.end < 0 or self._stop is not None else _SIGNALS)
         ended = self._child.end < 0
         events = self._poll.poll(max(1, limit * 1000))
         if not events:

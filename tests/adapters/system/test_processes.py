@@ -296,7 +296,7 @@ def test_a_daemon_without_environment_of_a_program_in_another_thread_is_ended(tm
     """Its folder tells whose it is."""
     script = "(env -i setsid sh -c 'echo $$ > pid; exec sleep 1000' >/dev/null 2>&1 &); until [ -s pid ]; do :; done"
     child_process.run(
-        ["/bin/sh", "-c", script], cwd=str(tmp_path), environment=ENVIRONMENT, grace=0.2, beside=lambda _: None
+        ["/bin/sh", "-c", script], cwd=str(tmp_path), environment=ENVIRONMENT, grace=0.2, beside=threading.Event()
     )
     assert not process_tree.is_alive(noted(tmp_path))
 
