@@ -130,7 +130,7 @@ def path(host: Host, command: str) -> str:
 def is_named_like_ours(host: Host, file: str) -> bool:
     """Whether a file name in a host's folder has the form that `path` returns."""
     before, _, after = host.file.partition("{}")
-    return file.startswith(f"{before}{PREFIX}") and file.endswith(after)
+    return file.startswith(f"{before}{PREFIX}") and file.endswith(after) and file.count("/") == host.file.count("/")
 
 
 def read(name: str, text: str) -> Command:
