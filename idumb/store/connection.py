@@ -26,8 +26,7 @@ from idumb.store.backups import LogBackups, Newest
 from idumb.store.event_chain import Row
 from idumb.system import machine, private_folders
 
-BUSY_SECONDS = 5.0
-ATTEMPTS = 4
+BUSY_SECONDS = 20.0
 LIMIT = 16 * 1024 * 1024
 """The tables of databases up to this many bytes are checked as a whole when they are opened."""
 _NOTHING: list[Row] = []
@@ -93,12 +92,9 @@ class Database:
 
     def read(self, query: Callable[[sqlite3.Connection], T], empty: T) -> T:
         """Return the result of `query`, or `empty` if there is no database yet. Raises StoreError."""
-        with self._lock:
-            try:
-                connection = self._open(create=False)
-                return empty if connection is None else query(connection)
-            except _RAW as error:
-                raise _translate(self.path, error) from error
+        with self._lock, translated(self.path):
+            connection = self._open(create=False)
+            return empty if connection is None else query(connection)
 
     def rows(self, query: str, arguments: Sequence[Any] = ()) -> list[Row]:
         """Return the rows of a query; none if there is no database yet."""
@@ -107,17 +103,26 @@ class Database:
     def write(self, transaction: Callable[[sqlite3.Connection], T]) -> T:
         """Run `transaction` inside BEGIN IMMEDIATE and commit it durably: on return it is on disk.
 
-        If another process interferes, the transaction is repeated from its start, so it must not have effects outside
-        the database. Raises StoreError; then nothing is stored.
+        SQLite waits for other processes. Raises StoreError; then nothing is stored.
         """
-        with self._lock:
-            for attempt in range(1, ATTEMPTS + 1):
-                try:
-                    return self._once(transaction)
-                except _RAW as error:
-                    if attempt == ATTEMPTS or not _is_busy(error):
-                        raise _translate(self.path, error) from error
-            raise AssertionError
+        with self._lock, translated(self.path):
+            connection = self._open(create=True)
+            assert connection is not None  # noqa: S101 - for the type checker; `create` leaves no other way
+            try:
+                connection.execute("BEGIN IMMEDIATE")
+                self.guard()
+                result = transaction(connection)
+                connection.execute("COMMIT")
+                self._unsaved = True
+                return result
+            except sqlite3.Error:
+                # After a failed write, only a fresh connection sees what is really on disk.
+                self._forget()
+                raise
+            except BaseException:
+                with contextlib.suppress(sqlite3.Error):
+                    connection.execute("ROLLBACK")
+                raise
 
     def close(self) -> None:
         with self._lock:
@@ -143,25 +148,6 @@ class Database:
     def _newest(self, connection: sqlite3.Connection) -> Newest:
         fence = connection.execute("SELECT MAX(fence) FROM owners").fetchone()[0]
         return Newest(*head(connection), _inode(self.folder), fence or 0)
-
-    def _once(self, transaction: Callable[[sqlite3.Connection], T]) -> T:
-        connection = self._open(create=True)
-        assert connection is not None  # noqa: S101 - for the type checker; `create` leaves no other way
-        try:
-            connection.execute("BEGIN IMMEDIATE")
-            self.guard()
-            result = transaction(connection)
-            connection.execute("COMMIT")
-            self._unsaved = True
-            return result
-        except sqlite3.Error:
-            # After a failed write, only a fresh connection sees what is really on disk.
-            self._forget()
-            raise
-        except BaseException:
-            with contextlib.suppress(sqlite3.Error):
-                connection.execute("ROLLBACK")
-            raise
 
     def _open(self, *, create: bool) -> sqlite3.Connection | None:
         if self._connection is not None and _inode(self.path) != self._file:
@@ -351,20 +337,14 @@ def _translate(path: str, error: Exception) -> StoreError:
         space_note = machine.described(path) if error.errno in (errno.ENOSPC, errno.EDQUOT) else ""
         message = f"the event log cannot be used: {error.strerror or error}: {error.filename or path}{space_note}"
         return StoreError("store.file", message, hint=_LOOK, details={"path": path})
-    code, message, hint = _ANSWERS.get(_code(error), ("store.failed", "the event log failed", _FIX))
+    # SQLite's primary result code is the low byte of an extended one.
+    code, message, hint = _ANSWERS.get(
+        getattr(error, "sqlite_errorcode", 0) & 0xFF, ("store.failed", "the event log failed", _FIX)
+    )
     space_note = machine.described(path) if code == "store.full" else ""
     if code == "store.file" and (space_note := machine.nearly_full(path)):
         code, _, hint = _ANSWERS[sqlite3.SQLITE_FULL]
     return StoreError(code, f"{message}: {path}: {error}{space_note}", hint=hint, details={"path": path})
-
-
-def _is_busy(error: Exception) -> bool:
-    return _code(error) in {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
-
-
-def _code(error: Exception) -> int:
-    """Return SQLite's primary result code, the low byte of an extended one."""
-    return getattr(error, "sqlite_errorcode", 0) & 0xFF
 
 
 def corrupt(path: str, why: str) -> StoreError:
