@@ -47,8 +47,7 @@ def test_rollback_to_a_task_is_a_new_commit_that_undo_reverts_exactly(ran: Proje
     assert answer.code == 0, answer.out
     assert answer.data["tasks"] == ["T1-02", "T1-03"]
     assert answer.data["paths"] == ["README.md", "a.txt"]
-    assert ran.read("a.txt") == "one\n"
-    assert ran.exists("README.md")
+    assert (ran.read("a.txt"), ran.exists("README.md")) == ("one\n", True)
     assert ran.repo.git("merge-base", head, "HEAD") == head
     assert ran.trailers("Idumb-Rollback") == ["T1-01"]
     assert ran.repo.status() == []
@@ -68,8 +67,7 @@ def test_rollback_to_a_task_is_a_new_commit_that_undo_reverts_exactly(ran: Proje
 def test_rollback_to_the_start_and_resume_repeat_everything(ran: Project) -> None:
     """R-GIT-3: under the same consent."""
     assert ran.quick("rollback", "1", "--to", "start", "--yes").code == 0
-    assert not ran.exists("a.txt")
-    assert ran.exists("README.md")
+    assert (ran.exists("a.txt"), ran.exists("README.md")) == (False, True)
     assert set(ran.statuses().values()) == {"ready", "pending"}
     assert ran.resume("--no-verify").code == 0
     assert ran.read("a.txt") == "two\n"
@@ -93,19 +91,19 @@ def test_rollback_never_loses_partly_staged_changes(ran: Project) -> None:
     assert ran.quick("rollback", "1", "--to", "start", "--yes", "--json").code == 0
 
 
-LEFT = """for at in deep/a.txt plain.txt both.txt './-d.txt' '[x].txt' run.sh now-link.txt
-do echo task > "$at"; done; chmod +x run.sh; ln -s plain.txt link; rm README.md"""
-CHANGED = """rm -r deep link
+LEFT = """for at in deep/a.txt gone.txt plain.txt both.txt './-d.txt' '[x].txt' run.sh now-link.txt
+do echo task > "$at"; done; chmod +x run.sh ./-d.txt; ln -s plain.txt link; rm README.md"""
+CHANGED = """rm -r deep gone.txt link
 for at in plain.txt both.txt './-d.txt' '[x].txt' x.txt run.sh link README.md; do echo mine > "$at"; done
-chmod +x plain.txt; chmod -x run.sh; ln -sf x.txt now-link.txt; git add both.txt ':(literal)[x].txt' x.txt
+chmod +x plain.txt; chmod -x run.sh ./-d.txt; ln -sf x.txt now-link.txt; git add both.txt ':(literal)[x].txt' x.txt
 git rm -q --cached link"""
 
 
 def test_the_commands_of_a_conflict_save_both_versions_and_let_the_rollback_succeed(sandbox: GitSandbox) -> None:
     """R-GIT-3, R-GIT-6: files, programs, links, a folder that is gone; nothing else is unstaged."""
-    project = projects.create(sandbox)
+    project = projects.create(sandbox, files={"README.md": "# A project\n", "gone.txt": "1\n"})
     made = ("-d.txt", "[x].txt", "both.txt", "link", "now-link.txt", "plain.txt", "run.sh")
-    files = ", ".join((*(f"create `{path}`" for path in made), "modify `deep/a.txt`", "delete `README.md`"))
+    files = "modify `deep/a.txt`, modify `gone.txt`, delete `README.md`" + "".join(f", create `{p}`" for p in made)
     second = task("T1-02", files=files, check="test -x run.sh", after="T1-01", steps=[shell(LEFT)])
     project.plan([making("T1-01", "deep/a.txt"), second])
     assert project.execute("--no-verify").code == 0
@@ -115,11 +113,12 @@ def test_the_commands_of_a_conflict_save_both_versions_and_let_the_rollback_succ
     refused = project.json("rollback", "1", "--to", "T1-01", "--yes")
     assert sandbox.ledger() == changed
     ways = {row["path"]: (row["keep"], row["put_back"]) for row in refused.error["details"]["files"]}
-    assert sorted(ways) == sorted((*made, "README.md", "deep/a.txt"))
-    assert [path for path, (keep, _) in ways.items() if keep is None] == ["deep/a.txt"]
+    assert sorted(ways) == sorted((*made, "README.md", "deep/a.txt", "gone.txt"))
+    assert [path for path, (keep, _) in ways.items() if keep is None] == ["deep/a.txt", "gone.txt"]
+    assert [path for path, (_, back) in ways.items() if "git reset" in back] == ["[x].txt", "both.txt"]
     for command in (command for way in ways.values() for command in way if command):
         subprocess.run(["sh", "-ec", command], cwd=project.folder, check=True)
-    saved = {path: project.read(f"{path}.mine") for path in ways if path != "deep/a.txt"}
+    saved = {path: project.read(f"{path}.mine") for path in ways if ways[path][0]}
     assert saved == {path: "x.txt" if path == "now-link.txt" else "mine\n" for path in saved}
     assert projects.user_bytes(left, sandbox.ledger()) == sorted((*(f"{path}.mine" for path in saved), "x.txt"))
     assert project.json("rollback", "1", "--to", "T1-01", "--yes").code == 0

@@ -71,8 +71,9 @@ def test_undo_of_a_rollback_brings_uncommitted_work_back_uncommitted(prepared: P
     assert (answer.code, "not restored" in answer.out) == (0, False)
     assert sorted(_work(project)) == sorted(UNCOMMITTED)
     assert {path: entry for path, entry in project.repo.tree("HEAD").items() if path in WORK} == head
-    kept = [ref.rpartition("/")[2] for ref in project.repo.kept() if "/operations/" in ref]
-    assert sorted(kept) == ["after", "after", "before", "before", "committed"]  # git collects none of their objects
+    kept = [ref.split("/")[-2:] for ref in project.repo.kept() if "/operations/" in ref]
+    names = sorted(("" if id == words[-1] else "undo ") + name for id, name in kept)
+    assert names == ["after", "before", "undo after", "undo before", "undo committed"]  # git collects no object of them
     assert [project.read("a.txt"), project.read("b.txt"), project.exists("c.txt")] == ["two\n", "two\n", False]
 
 
