@@ -25,9 +25,9 @@ Let the verdict say what it rests on:
 
 {"verdict": "PASS", "evidence": [{"criterion": "AC-1", "file": "path", "line": 1}], "findings": []}
 
-`evidence` says what each criterion rests on: a file and a line that are there now, or a command that you ran and what\
+`evidence` says what each criterion rests on: a file and a line that exist now, or a command that you ran and what\
  it printed, as {"criterion": "AC-1", "command": "...", "output": "..."}. A PASS without evidence proves nothing, and\
- one that cites a file or a line that is not there counts as no answer."""
+ one that cites a file or a line that does not exist counts as no answer."""
 
 _PLACEHOLDER = re.compile(r"\$(?:(\w+)|\{(\w+)\})")
 _SECTION = re.compile(r"^(?=## )", re.MULTILINE)

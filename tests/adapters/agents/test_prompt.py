@@ -97,7 +97,7 @@ def test_text_of_the_task_is_inserted_unchanged() -> None:
 
 def test_feedback_of_the_previous_attempt_is_in_the_prompt() -> None:
     text = prompt.render(replace(REQUEST, feedback="AC-1 failed: exit 2", attempt=2))
-    assert "## Attempt 2: what was wrong with the one before\n\nAC-1 failed: exit 2" in text
+    assert "## Attempt 2: what was wrong with the previous one\n\nAC-1 failed: exit 2" in text
 
 
 def test_empty_sections_are_omitted() -> None:
