@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from idumb.app.attempt import handoff_writer
+from idumb.app.attempt import handoff_writer, steps
 from idumb.app.core import questions
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
@@ -166,9 +166,7 @@ def completed(context: RunContext, attempt: Attempt, kept: Snapshot, commit: str
         events += [event(context, attempt, "task.completed", reason=attempt.reason)]
         events += handoff_writer.of_attempt(context, attempt)
     if done and attempt.task.flow is not None:
-        from idumb.app.attempt import step_outputs  # only workflows need it
-
-        events += step_outputs.omissions(context, attempt, attempt.task)
+        events += steps.omissions(context, attempt, attempt.task)
     return events
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from idumb.app.attempt import agent_client, task_checks
+from idumb.app.attempt import agent_client, steps, task_checks
 from idumb.app.contract import plan_checks
 from idumb.app.core import questions
 from idumb.app.core.attempt import BUILT, Attempt
@@ -20,6 +20,7 @@ from idumb.domain import agent, failures, outcome, project_files, wording
 from idumb.domain.action import WORK
 from idumb.domain.agent import Capabilities, capabilities
 from idumb.domain.failures import FailureMessage
+from idumb.domain.plans import workflow
 from idumb.domain.plans.plan import REVERSIBLE, STRICT
 from idumb.domain.proof import gate_table
 from idumb.domain.proof.evidence import Evidence
@@ -181,11 +182,8 @@ def _of_step(context: RunContext, attempt: Attempt) -> tuple[dict[str, str], str
     flow = attempt.task.flow
     if flow is None:
         return {}, "", None
-    from idumb.app.attempt import step_outputs  # only workflows need it
-    from idumb.domain.plans import workflow
-
-    schema = workflow.schema(asked) if (asked := step_outputs.answered(flow)) else None
-    return step_outputs.variables(context, attempt), step_outputs.described(context, attempt), schema
+    schema = workflow.schema(asked) if (asked := steps.answered(flow)) else None
+    return steps.variables(context, attempt), steps.described(context, attempt), schema
 
 
 def _deadline(attempt: Attempt, filled: ResolvedRole) -> float | None:

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from idumb.app.attempt import build, measure, step_evidence, task_checks, validator
+from idumb.app.attempt import build, measure, steps, task_checks, validator
 from idumb.app.core import questions
 from idumb.app.core.attempt import JUDGED, Attempt
 from idumb.app.core.run_context import RunContext
@@ -53,11 +53,9 @@ def run_checks(context: RunContext, attempt: Attempt) -> Attempt:
     if stopped is not None:
         return _stopped(replace(attempt, evidence=(*attempt.evidence, *proofs)), stopped)
     if any(c.proof == STEPS for c in attempt.task.acceptance):
-        proofs += step_evidence.of_attempt(context, attempt)
+        proofs += steps.evidence_of(context, attempt)
     if attempt.task.flow is not None:
-        from idumb.app.attempt import step_outputs  # only workflows need it
-
-        attempt, given = step_outputs.of_attempt(context, attempt, attempt.task.flow, proofs)
+        attempt, given = steps.outputs_of(context, attempt, attempt.task.flow, proofs)
         proofs += given
     proofs += change_evidence(attempt.task, attempt.ledger, attempt.candidate)
     # No agent and no person is asked about work that already failed by its files.

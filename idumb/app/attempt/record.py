@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from idumb.app.attempt import attempt_events, judge, step_evidence
+from idumb.app.attempt import attempt_events, judge, steps
 from idumb.app.core.attempt import INTENDED, RECORDED, Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.ports import CommitAttempt, Snapshot
@@ -122,7 +122,7 @@ def _with_changes_of_hooks(context: RunContext, attempt: Attempt, changed: str, 
     if attempt.proven is not None:
         proven = trees.overlay(changed, attempt.proven, context.journal.state.uncommitted())
         attempt = judge.prove_again(context, replace(attempt, proven=proven), proven)
-    again = (*step_evidence.in_tree(context, attempt, attempt.candidate),)
+    again = (*steps.in_tree(context, attempt, attempt.candidate),)
     attempt = replace(attempt, evidence=(*attempt.evidence, *again))
     failed = [e.subject for e in attempt.evidence if e.result in evidence.BROKEN and e not in before.evidence]
     if failed:

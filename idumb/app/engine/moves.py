@@ -220,9 +220,9 @@ def _skipped(context: RunContext, task: Task, number: int, reason: str) -> tuple
     timed_out = context.journal.state.tasks[task.id].attempt.outcome == outcome.TIMED_OUT
     if task.flow is None or not timed_out:
         return (context.journal.event("task.skipped", task.id, number, reason=reason),)
-    from idumb.app.attempt import step_outputs  # only workflows need it
+    from idumb.app.attempt import steps  # only workflows need it
 
-    return tuple(step_outputs.omitting(context, (task.id,), task.id, "timed out, and the workflow says skip"))
+    return tuple(steps.omitting(context, (task.id,), task.id, "timed out, and the workflow says skip"))
 
 
 def _limits(context: RunContext, task: Task, record: TaskState, dirty: tuple[str, ...]) -> Limits:

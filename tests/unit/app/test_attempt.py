@@ -13,7 +13,7 @@ from typing import Any, cast
 from msgspec import Struct
 from msgspec.structs import fields, replace
 
-from idumb.app.attempt import pipeline, step_evidence, task_checks
+from idumb.app.attempt import pipeline, steps, task_checks
 from idumb.app.attempt.pipeline import Stage
 from idumb.app.core.attempt import MOST_REPLY, STAGES, Attempt, loaded
 from idumb.app.ports import Head, RepositoryState
@@ -165,7 +165,7 @@ def judged(step: Step, frozen: tuple[int, bytes] | None, *, ok: bool = True) -> 
     attempt = SimpleNamespace(task=task, result=SimpleNamespace(steps=(record,)), base=BEFORE, candidate=AFTER)
     workspace = SimpleNamespace(raw=lambda tree, _: tree, cleaned=lambda *_: "")
     context = SimpleNamespace(work=Trees(frozen), workspace=workspace)
-    return [(e.result, e.text) for e in step_evidence.of_attempt(cast("Any", context), cast("Any", attempt))]
+    return [(e.result, e.text) for e in steps.evidence_of(cast("Any", context), cast("Any", attempt))]
 
 
 def test_a_step_with_the_expected_file_content_is_proven() -> None:
