@@ -24,7 +24,7 @@ from idumb.app.reading import next_task
 from idumb.app.running import admission, run_lifecycle
 from idumb.app.running.admission import Request
 from idumb.app.session import next_steps, operation
-from idumb.app.worktree import delivery, preconditions, rewritten
+from idumb.app.worktree import delivery, done_work, preconditions
 from idumb.domain import agent, errors, outcome, paths, wording
 from idumb.domain import contract as contracts
 from idumb.domain.action import REASON, Action, Choice
@@ -216,7 +216,7 @@ def _judge(context: RunContext, task: Task, report: str) -> tuple[Attempt | None
     # A submit was killed while it committed, and is finished or reverted by now.
     if task_state.attempt.opened is None:
         return None, moves.advance(context, task)
-    rewritten.refuse(context.services, context.journal.state)
+    done_work.refuse(context.services, context.journal.state)
     attempt = runner.run_stages(context, _built(context, task, task_state, report), pipeline.submit)
     ending = moves.tell(context, attempt) or moves.advance(context, task)
     projections.progress(context)

@@ -12,7 +12,7 @@ from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Checks
 from idumb.app.engine import moves, unfinished_attempts
 from idumb.app.engine.moves import Ending
-from idumb.app.worktree import rewritten, task_base
+from idumb.app.worktree import done_work, task_base
 from idumb.domain import agent, outcome, permissions, wording
 from idumb.domain import contract as contracts
 from idumb.domain.agent import HUMAN, STEPS, capabilities
@@ -47,7 +47,7 @@ def _paused(context: RunContext) -> Ending | None:
 
 def _lost(context: RunContext) -> Ending | None:
     """Return why nothing more is built if the user took done work from the branch meanwhile: `resume` asks first."""
-    why = rewritten.while_running(context.services, context.journal.state)
+    why = done_work.while_running(context.services, context.journal.state)
     return Ending("waiting", f"waits: {why}") if why else None
 
 

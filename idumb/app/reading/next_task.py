@@ -13,7 +13,7 @@ from idumb.app.core.services import Result, Services, fields
 from idumb.app.ports import PromptRequest
 from idumb.app.reading import status
 from idumb.app.session import next_steps
-from idumb.app.worktree import preconditions, rewritten
+from idumb.app.worktree import done_work, preconditions
 from idumb.domain import agent, outcome
 from idumb.domain import contract as contracts
 from idumb.domain.action import Action
@@ -29,7 +29,7 @@ def view(services: Services, phase: str) -> Result:
     contract = loading.runnable(services, loading.load_phase(services, phase))
     state = run_lookup.latest_run(services, contract.phase)
     if state is not None:
-        rewritten.mark(services, state)
+        done_work.mark(services, state)
     current, statuses = status.current_run(contract, state)
     open_now = open_attempt.find(services)
     ready = [t for t in contract.order if statuses[t] in (outcome.READY, outcome.RUNNING)]

@@ -14,7 +14,7 @@ from idumb.app.contract import loading
 from idumb.app.core import kept_runs, run_lookup, schedule
 from idumb.app.core.services import Result, Services, kept_at, plans_ref
 from idumb.app.session import failure_report, next_steps
-from idumb.app.worktree import rewritten
+from idumb.app.worktree import done_work
 from idumb.domain import contract as contracts
 from idumb.domain import envelope as envelopes
 from idumb.domain import paths
@@ -46,7 +46,7 @@ def show(services: Services, task: str) -> Result:
         "decisions": [],
     }
     if state is not None and task_id in state.tasks:
-        rewritten.mark(services, state)
+        done_work.mark(services, state)
         statuses = schedule.statuses(contract, state)
         data |= next_steps.task_row(state, contract, task_id, statuses)
         attempted_in = run_lookup.attempting_run(services, state, task_id)

@@ -16,7 +16,7 @@ from idumb.app.core.actions import Situation
 from idumb.app.core.services import Result, Services, fields
 from idumb.app.session import next_steps
 from idumb.app.verify import outside_work
-from idumb.app.worktree import preconditions, rewritten
+from idumb.app.worktree import done_work, preconditions
 from idumb.domain import agent, finding, outcome, whole_numbers, wording
 from idumb.domain.action import Action, plain
 from idumb.domain.contract import Contract
@@ -189,8 +189,8 @@ def _planned(
     contract: Contract,
     state: RunState | None,
 ) -> tuple[dict[str, Any], Situation]:
-    history = "" if state is None else rewritten.mark(services, state)
-    if state is not None and state.verified and rewritten.is_rewritten(services, state):
+    history = "" if state is None else done_work.mark(services, state)
+    if state is not None and state.verified and done_work.is_rewritten(services, state):
         history = "its commits were rewritten since"
     current, statuses = current_run(contract, state)
     if state is not None and state.state == DROPPED and _changed_part(contract, state) != "plan":

@@ -16,7 +16,7 @@ from idumb.app.core.services import Result, Services
 from idumb.app.planning import plan_questions
 from idumb.app.review import ask_consent
 from idumb.app.session import next_steps, operation
-from idumb.app.worktree import preconditions, rewritten
+from idumb.app.worktree import done_work, preconditions
 from idumb.domain import outcome, wording
 from idumb.domain.action import HISTORY, PHASE, SKIP, Action, Answer, seconds_until
 from idumb.domain.contract import Contract
@@ -102,7 +102,7 @@ def decide(services: Services, answer: Answer) -> Result:
     with operation.owned(services, "decide") as owned:
         journal = owned.journal(state)
         if question["kind"] == HISTORY and answer.choice == questions.RETURN:
-            rewritten.bring_back(services, state, question["evidence"][-1])
+            done_work.bring_back(services, state, question["evidence"][-1])
         journal.write(journal.answer_event(answer, question.get("task")))
         contract = _append_to_plan(services, journal)
         if question["kind"] == PHASE and contract is not None:

@@ -19,7 +19,7 @@ from idumb.app.running import admission
 from idumb.app.running.admission import Request
 from idumb.app.session import failure_report, next_steps, operation, remember
 from idumb.app.verify import phase_evidence, verify_work
-from idumb.app.worktree import final_state, preconditions, rewritten, task_base
+from idumb.app.worktree import done_work, preconditions, task_base
 from idumb.domain import agent, errors, outcome, wording
 from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
@@ -151,7 +151,7 @@ def supervise(
 def make_ready(context: RunContext) -> None:
     """Recover from a crash, apply new answers, and require the agents and setup that the run needs."""
     moves.recover(context)
-    if rewritten.require_kept(context):
+    if done_work.require_kept(context):
         from idumb.app.history import rollback  # it imports much, and a run rarely starts afresh
 
         intent = rollback.intent_to(context.contract.phase, START)
@@ -182,9 +182,9 @@ def close(services: Services, journal: Journal, contract: Contract, request: Req
         groups = actions.blocked_groups(contract, journal.state, statuses)
         ending = replace(ending, words=actions.blocked_summary(groups))
     kinds = {"done": "run.completed" if done else "run.failed", "paused": "run.paused"}
-    final = final_state.FinalState()
+    final = done_work.FinalState()
     if done:
-        final = final_state.at_end(services, journal.state, contract, final_state.scan(services, contract))
+        final = done_work.at_end(services, journal.state, contract, done_work.scan(services, contract))
     fields = {**ending.fields, **({"workspace": final.as_dict()} if done else {})}
     journal.write(journal.event(kinds.get(ending.kind, "run.halted"), reason=ending.words, **fields))
     if done:

@@ -14,7 +14,7 @@ from idumb.app.core.services import Result, Services, attempt_ref
 from idumb.app.running import run_lifecycle
 from idumb.app.running.admission import Request
 from idumb.app.session import failure_report, next_steps, operation
-from idumb.app.worktree import delivery, exposed_secrets, preconditions, rewritten
+from idumb.app.worktree import delivery, done_work, exposed_secrets, preconditions
 from idumb.domain import outcome, paths, wording
 from idumb.domain.action import REASON, Action, Choice, Decision
 from idumb.domain.contract import Contract
@@ -142,7 +142,7 @@ def _override(
         preconditions.require_guarded(services, state)
         preconditions.require_repository(services)
         preconditions.require_branch(services, state)
-        rewritten.refuse(services, state)
+        done_work.refuse(services, state)
     with operation.owned(services, _WORDS[kind]) as owned:
         journal = owned.journal(state)
         fields: dict[str, Any] = {"reason": why, "by": who, "commit": None}

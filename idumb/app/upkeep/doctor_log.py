@@ -12,7 +12,7 @@ from idumb.app.core import kept_runs, run_lookup, schedule
 from idumb.app.core.services import STATE_FILE, Services, progress_path, run_ref
 from idumb.app.engine import state_file
 from idumb.app.session import operation
-from idumb.app.worktree import rewritten
+from idumb.app.worktree import done_work
 from idumb.domain import health, outcome
 from idumb.domain.errors import Refusal
 from idumb.domain.health import Check, Symptom
@@ -130,9 +130,9 @@ class Look(Struct, frozen=True):
     def lost(self) -> Iterator[Symptom]:
         """Yield the done tasks whose commits the branch lost, as after `git reset`."""
         for state in run_lookup.latest_runs(self.services):
-            commits = rewritten.lost(self.services, state)
+            commits = done_work.lost(self.services, state)
             if commits:
-                words, fix = rewritten.words(state, commits), f"idumb resume {state.phase}"
+                words, fix = done_work.words(state, commits), f"idumb resume {state.phase}"
                 yield health.warn(words, means="these tasks are not done any more", fix=fix)
 
     def unknown(self) -> Iterator[Symptom]:

@@ -13,7 +13,7 @@ from typing import Any
 from idumb.app.contract import loading
 from idumb.app.core import open_attempt, run_lookup
 from idumb.app.core.services import Result, Services, fields
-from idumb.app.worktree import final_state, preconditions
+from idumb.app.worktree import done_work, preconditions
 from idumb.domain import agent, canonical_json, errors
 from idumb.domain import contract as contracts
 from idumb.domain.action import Action
@@ -29,7 +29,7 @@ def workspace(services: Services, phase: str) -> Result:
     """
     state = run_lookup.named_run(services, phase)
     contract = loading.locked_contract(services, state)
-    final = final_state.at_end(services, state, contract, final_state.scan(services, contract))
+    final = done_work.at_end(services, state, contract, done_work.scan(services, contract))
     chain = services.log.verify()
     locked, present = dict(state.contract.plans), contracts.source_hashes(services.plans.plans(contract.folder))
     plans = sorted(path for path in {*locked, *present} if locked.get(path) != present.get(path))

@@ -16,7 +16,7 @@ from idumb.app.core.journal import Journal
 from idumb.app.core.services import Result, Services, report_path
 from idumb.app.session import failure_report, next_steps, operation
 from idumb.app.verify import phase_evidence, verdict
-from idumb.app.worktree import final_state, preconditions, task_base
+from idumb.app.worktree import done_work, preconditions, task_base
 from idumb.domain import canonical_json, errors, outcome, paths, wording
 from idumb.domain import contract as contracts
 from idumb.domain.action import PHASE, Action, Choice, Decision, plain
@@ -96,13 +96,13 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
     statuses = schedule.statuses(contract, journal.state)
     unfinished = schedule.unfinished(statuses)
     checks = services.open_checks(services.here, journal.state.id).given(contract.variables)
-    tree = final_state.scan(services, contract)
+    tree = done_work.scan(services, contract)
     judged_tree = task_base.tree_between_attempts(services, journal.state, tree)
     gathered = phase_evidence.gather(services, checks, contract, judged_tree, journal)
     tests, regressions = phase_evidence.of_tasks(services, checks, contract, judged_tree, journal, gathered)
     gathered += tests
     checks.end_processes()
-    final = final_state.at_end(services, journal.state, contract, tree)
+    final = done_work.at_end(services, journal.state, contract, tree)
     is_in_order = graph.topological_order(contract.dependencies) == contract.order
     reordered = [] if is_in_order else ["the execution order changed"]
     uncovered = verdict.uncovered(gathered)
@@ -199,7 +199,7 @@ def apply_answer(services: Services, journal: Journal, contract: Contract) -> tu
     answer = journal.state.answers.get(str(record.get("decision")))
     if answer is None or answer["choice"] != questions.YES:
         return str(record.get("status")), ()
-    present = {**record, "tree": final_state.scan(services, contract)}
+    present = {**record, "tree": done_work.scan(services, contract)}
     if _question_id(services, contract, journal.state, present) != record["decision"]:
         return str(record["status"]), (
             "The files have changed since the verification, so your answer does not apply to them.",

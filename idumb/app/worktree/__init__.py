@@ -1,1 +1,1 @@
-"""The user's working tree: preconditions, delivery, rewritten commits, exposed secrets, the base of a task."""
+"""The user's working tree: preconditions, delivery, done work, exposed secrets, the base of a task."""

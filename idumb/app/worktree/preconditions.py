@@ -16,7 +16,7 @@ from idumb.app.core.journal import Journal
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
 from idumb.app.ports import CommitAttempt, RepositoryState
-from idumb.app.worktree import rewritten
+from idumb.app.worktree import done_work
 from idumb.domain import wording
 from idumb.domain.action import Action
 from idumb.domain.contract import Contract
@@ -97,7 +97,7 @@ def why_not_deliver(services: Services, state: RunState) -> str:
     if head.branch != state.branch:
         there, here = state.branch or "a detached HEAD", head.branch or "no branch"
         return f"the run was started on {there}, and HEAD is on {here}"
-    return services.history.in_progress() or rewritten.while_running(services, state)
+    return services.history.in_progress() or done_work.while_running(services, state)
 
 
 def require_branch(services: Services, state: RunState) -> None:
