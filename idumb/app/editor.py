@@ -56,7 +56,8 @@ def _begin(services: Services, task_name: str, by: str, flags: Request, *, retry
     task = _known(contract, task_id) if takes else _buildable(services, contract, task_id)
     last = run_lookup.latest_run(services, contract.phase)
     if last is not None and last.contract.hash == contract.hash and task_id in last.tasks and not request.force:
-        _require_not_ended(contract, last.tasks[task_id].status, task)  # before the run is taken up
+        # Before the run is taken up.
+        open_attempt.require_not_ended(task_id, last.tasks[task_id].status, contract.phase)
     with operation.owned(services, request.command) as owned:
         journal = run_lifecycle.take_up(services, owned, contract, request)
         begun = run_lifecycle.supervise(
@@ -132,7 +133,7 @@ def _require_turn(context: RunContext, task: Task) -> None:
     shown = schedule.statuses(contract, state)
     status, reason = shown[task.id], state.tasks[task.id].reason
     other = next((t for t, s in shown.items() if s == outcome.RUNNING and t != task.id), None)
-    _require_not_ended(contract, status, task)
+    open_attempt.require_not_ended(task.id, status, contract.phase)
     details: dict[str, Any] = {"task": task.id}
     if status == outcome.FAILED:
         code, words, hint = "task.failed", f"failed: {reason}", Action.of("start", task.id, "--retry")
@@ -154,16 +155,6 @@ def _require_turn(context: RunContext, task: Task) -> None:
     else:
         return
     raise Refusal(code, f"{task.id} {words}", hint=hint, details=details)
-
-
-def _require_not_ended(contract: Contract, status: str, task: Task) -> None:
-    if status in outcome.ENDED:
-        raise Refusal(
-            "task.already-done",
-            f"{task.id} is already {status}.",
-            hint=Action.of("next", contract.phase),
-            details={"task": task.id},
-        )
 
 
 def _opened(services: Services, state: RunState, contract: Contract, attempt: Attempt) -> Result:
@@ -190,7 +181,7 @@ def submit(services: Services, task_name: str, flags: Request, report: str = "")
     """
     phase, task_id = run_lookup.find_task(task_name)
     state = run_lookup.require_run(services, phase)
-    open_attempt.require(state, task_id)
+    open_attempt.require(state, task_id, committing=True)
     contract = loading.runnable(services, loading.load_phase(services, phase))
     changed_contract.require_same(services, contract, state)
     request = admission.of_run(replace(flags, phase=contract.phase, in_place=True, command="submit"), state)
@@ -301,13 +292,6 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
     phase, task_id = run_lookup.find_task(task)
     state = run_lookup.require_run(services, phase)
     task_state = open_attempt.require(state, task_id)
-    if task_state.attempt.opened is None:
-        raise Refusal(
-            "attempt.not-open",
-            f"{task_id} is already submitted.",
-            hint=Action.of("submit", task_id),
-            details={"task": task_id},
-        )
     contract = loading.locked_contract(services, state)
     preconditions.require_guarded(services, state, accept_git)
     preconditions.require_branch(services, state)

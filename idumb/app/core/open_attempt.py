@@ -94,22 +94,23 @@ def refuse(services: Services, command: str) -> None:
     )
 
 
-def require(state: RunState, task_id: str) -> TaskState:
-    """Return the task if it can be submitted: it has an open attempt, or its submit was killed during the commit."""
+def require(state: RunState, task_id: str, *, committing: bool = False) -> TaskState:
+    """Return the task if it has an open attempt or, with `committing`, its submit was killed during the commit."""
     run_lookup.require_task(state.tasks, task_id, state.phase, f"Run {state.id}")
     task_state = state.tasks[task_id]
-    if task_state.attempt.opened is not None or task_state.intended:
+    if task_state.attempt.opened is not None or (committing and task_state.intended):
         return task_state
-    if task_state.status in outcome.DONE:
-        raise Refusal(
-            "task.already-done",
-            f"{task_id} is already {task_state.status}.",
-            hint=Action.of("next", state.phase),
-            details={"task": task_id},
-        )
+    require_not_ended(task_id, task_state.status, state.phase)
+    submitted = task_state.intended
     raise Refusal(
         "attempt.not-open",
-        f"{task_id} has no open attempt to submit or give up.",
-        hint=Action.of("start", task_id),
+        f"{task_id} {'is already submitted' if submitted else 'has no open attempt to submit or give up'}.",
+        hint=Action.of("submit" if submitted else "start", task_id),
         details={"task": task_id},
     )
+
+
+def require_not_ended(task_id: str, status: str, phase: str) -> None:
+    if status in outcome.ENDED:
+        words = f"{task_id} is already {status}."
+        raise Refusal("task.already-done", words, hint=Action.of("next", phase), details={"task": task_id})
