@@ -75,18 +75,14 @@ def explain(
     before = task_base.tree_between_attempts(services, state, base) if task else ""
 
     def words(proof: Evidence) -> str:
-        def result(tree: str) -> str:
-            checks.renew()
-            limit = float(services.settings.run.check_timeout)
-            with services.interrupts.armed():
-                return checks.command(proof.subject, proof.text, str(proof.command), timeout=limit, tree=tree).result
-
-        earlier = result(before) if before else evidence.FAILED
+        check = Check(proof.subject, proof.text, str(proof.command))
+        earlier = _result(services, checks, [check], before) if before else evidence.FAILED
         if earlier in (evidence.ERRORED, evidence.TIMED_OUT):
             return f"it {earlier} before {task}, so what broke it is unknown"
         if earlier != evidence.FAILED:
             return f"{task} broke it"
-        return _first_broken(_trees(services, state), lambda tree: result(tree) == evidence.FAILED)
+        trees = _trees(services, state)
+        return _first_broken(trees, lambda tree: _result(services, checks, [check], tree) == evidence.FAILED)
 
     return [replace(proof, violation=words(proof)) if is_broken(proof) else proof for proof in checked]
 
@@ -100,16 +96,13 @@ def explain_own(
     checked: Sequence[Evidence],
 ) -> list[Evidence]:
     """Return the evidence of a completed task's `own` checks with what broke each since. They run in their order."""
-    kept, limit = state.tasks[task.id].checkpoint, float(services.settings.run.check_timeout)
+    kept = state.tasks[task.id].checkpoint
     trees = _trees(services, state, since=kept.seq if kept else 0)
 
     def words(number: int) -> str:
-        def fails(tree: str) -> bool:
-            checks.renew()
-            with services.interrupts.armed():
-                return [run(checks, check, limit, tree) for check in own[: number + 1]][-1].result in evidence.BROKEN
-
-        said, criterion = _first_broken(trees, fails), own[number].subject
+        before = own[: number + 1]
+        said = _first_broken(trees, lambda tree: _result(services, checks, before, tree) in evidence.BROKEN)
+        criterion = own[number].subject
         by = said.removesuffix(BROKE)
         declares = by in state.tasks and any(criterion == c.id for c in task.acceptance)
         return said + f"; `- **Replaces:** {task.id}/{criterion}` in {by} says that it should" * declares
@@ -118,6 +111,14 @@ def explain_own(
         replace(proof, violation=words(number)) if proof.result in evidence.BROKEN else proof
         for number, proof in enumerate(checked)
     ]
+
+
+def _result(services: Services, checks: Checks, wanted: Sequence[Check], tree: str) -> str:
+    """Return the result of the last of these checks on a tree, after the others ran there."""
+    checks.renew()
+    limit = float(services.settings.run.check_timeout)
+    with services.interrupts.armed():
+        return [run(checks, check, limit, tree) for check in wanted][-1].result
 
 
 def _first_broken(trees: Sequence[tuple[str, str]], fails: Callable[[str], bool]) -> str:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from idumb.domain import agent, outcome
 from idumb.domain.contract import Contract
+from idumb.domain.plans import graph
 from idumb.domain.plans.plan import STRICT, Task
 from idumb.domain.runs.run import RunState, TaskState
 
@@ -98,11 +99,8 @@ def _would_fail_again(task: Task, failed_step: int | None) -> bool:
 
 def dependents(contract: Contract, task: str) -> tuple[str, ...]:
     """Every task that depends on this one, directly or indirectly, in execution order."""
-    needs = {task}
-    for other in contract.order:
-        if needs.intersection(contract.dependencies[other]):
-            needs.add(other)
-    return tuple(t for t in contract.order if t in needs and t != task)
+    needs = graph.dependents(contract.dependencies, [task])
+    return tuple(t for t in contract.order if t in needs)
 
 
 def roots(contract: Contract, shown: Mapping[str, str], task: str) -> tuple[str, ...]:
