@@ -102,9 +102,9 @@ def _open(context: RunContext, task: Task, by: str, *, retry: bool, takes: bool)
         return Ending("halted", f"{task.id} was {status}", task.id) if ready.kind == "done" else ready
     if takes:
         _take(context, left)
-    attempt = runner.run_stages(context, entry.begin(context, task), pipeline.prepare)
+    attempt = runner.run_stages(context, entry.begin(context, task), pipeline.PREPARE)
     if attempt.outcome is not None:
-        recorded = runner.run_stages(context, attempt, pipeline.refuse)
+        recorded = runner.run_stages(context, attempt, pipeline.REFUSE)
         return moves.tell(context, recorded) or moves.advance(context, task)
     opened = context.journal.event(
         open_attempt.KIND,
@@ -208,7 +208,7 @@ def _judge(context: RunContext, task: Task, report: str) -> tuple[Attempt | None
     if task_state.attempt.opened is None:
         return None, moves.advance(context, task)
     done_work.refuse(context.services, context.journal.state)
-    attempt = runner.run_stages(context, _built(context, task, task_state, report), pipeline.submit)
+    attempt = runner.run_stages(context, _built(context, task, task_state, report), pipeline.SUBMIT)
     ending = moves.tell(context, attempt) or moves.advance(context, task)
     projections.progress(context)
     return attempt, ending

@@ -34,10 +34,9 @@ def intention(context: RunContext, attempt: Attempt) -> NewEvent:
     return event(context, attempt, "checkpoint.intended", record=attempt.saved(context.services.clock.monotonic()))
 
 
-def finished(context: RunContext, attempt: Attempt, earlier: Attempt | None) -> list[NewEvent]:
+def finished(context: RunContext, attempt: Attempt) -> list[NewEvent]:
     task, number, result = attempt.task.id, attempt.number, attempt.result
     waits = attempt.outcome == outcome.WAITING
-    told = () if earlier is None else earlier.evidence
     here = attempt.in_place or attempt.outcome == outcome.COMPLETED
     events = [
         event(
@@ -48,9 +47,9 @@ def finished(context: RunContext, attempt: Attempt, earlier: Attempt | None) -> 
             plan_hash=attempt.plan.sha256,
             **{**asdict(step), "seconds": round(step.seconds, 6)},
         )
-        for step in (result.steps if result and earlier is None else ())
+        for step in (result.steps if result and attempt.told is None else ())
     ]
-    new = (e for e in attempt.evidence if e not in told)
+    new = (e for e in attempt.evidence if e not in (attempt.told or ()))
     events += [event(context, attempt, "evidence.recorded", **e.as_dict()) for e in new]
     events.append(
         event(
@@ -71,7 +70,7 @@ def finished(context: RunContext, attempt: Attempt, earlier: Attempt | None) -> 
             cause=result.cause if result else None,
             builder=_result_payload(result),
             **_optional_fields(context, attempt),
-            **({"base": attempt.base} if earlier is not None else {}),
+            **({"base": attempt.base} if attempt.told is not None else {}),
             **({"outputs": dict(attempt.outputs)} if attempt.outputs else {}),
             **({"record": attempt.saved(context.services.clock.monotonic())} if waits or attempt.deviation else {}),
         )

@@ -6,7 +6,6 @@ attempt is a value too: it skips what would continue it, but what it did is stil
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import NamedTuple
 
@@ -50,59 +49,40 @@ CONCLUDE = (
     Stage(judge.prove_on_head),
     Stage(judge.reach_verdict, also_failed=True),
 )
-JUDGE = (*MEASURE, *PROVE, *CONCLUDE)
 RECORD = (Stage(record.record_checkpoint, also_failed=True),)
+JUDGE = (*MEASURE, *PROVE, *CONCLUDE, *RECORD)
+LOCK = ENTRY[:1]
+
+# Where an attempt enters, and how far it is led.
+MAKE = (*ENTRY, *BUILD, *JUDGE)
+PREPARE = ENTRY
+"""Up to the work: a builder that drives idumb itself continues from there."""
+REFUSE = (*BUILD, *JUDGE)
+"""Of an attempt whose preconditions do not hold."""
+SUBMIT = (*LOCK, *JUDGE)
+"""The work of a builder that drives idumb itself."""
+BUILD_AGAIN = (*LOCK, *BUILD, *JUDGE)
+"""The builder, a person, was asked, and has answered."""
+PROVE_AGAIN = (*PROVE, *CONCLUDE, *RECORD)
+"""A person accepted its changes."""
+JUDGE_AGAIN = (*CONCLUDE, *RECORD)
+"""After an answer or a kill."""
 
 
-def make(context: RunContext, attempt: Attempt) -> Attempt:
-    """Lead an attempt through all stages."""
-    return lead(context, attempt, (*ENTRY, *BUILD, *JUDGE, *RECORD))
+def submit_again(context: RunContext, attempt: Attempt) -> Attempt:
+    """Judge what a person has changed since it was judged, as after a hook refused it."""
+    before = tuple(e for e in attempt.evidence if rerun.is_before(e.subject))
+    attempt = replace(attempt, stage=BUILT, outcome=None, reason="", verdict=None, by_hooks=(), before_hooks="")
+    return lead(context, replace(attempt, evidence=before), SUBMIT)
 
 
-def prepare(context: RunContext, attempt: Attempt) -> Attempt:
-    """Lead an attempt up to the work; a builder that drives idumb itself continues from there."""
-    return lead(context, attempt, ENTRY)
-
-
-def refuse(context: RunContext, attempt: Attempt) -> Attempt:
-    """Record an attempt whose preconditions do not hold."""
-    return lead(context, attempt, (*BUILD, *JUDGE, *RECORD))
-
-
-def submit(context: RunContext, attempt: Attempt) -> Attempt:
-    """Judge and record the work of a builder that drives idumb itself."""
-    return lead(context, attempt, (Stage(entry.check_lock), *JUDGE, *RECORD))
-
-
-def submit_again(context: RunContext, earlier: Attempt) -> Attempt:
-    """Judge what a person has changed since it was judged, as after a hook refused it. The log has it as `earlier`."""
-    before = tuple(e for e in earlier.evidence if rerun.is_before(e.subject))
-    attempt = replace(earlier, stage=BUILT, outcome=None, reason="", verdict=None, by_hooks=(), before_hooks="")
-    attempt = replace(attempt, evidence=before)
-    return lead(context, attempt, (Stage(entry.check_lock), *JUDGE, _recording_again(earlier)))
-
-
-def build_again(context: RunContext, earlier: Attempt) -> Attempt:
-    """Lead an attempt on whose builder, a person, was asked and has answered. The log has it as `earlier`."""
-    base = task_base.with_work_of_others(context, earlier)
-    if base != earlier.base:
-        context.services.trees.keep(f"{earlier.ref}/task-base", base, f"what {earlier.task.id} starts from")
-    attempt = replace(earlier, stage=ANNOUNCED, base=base, outcome=None, reason="", verdict=None)
-    return lead(context, attempt, (Stage(entry.check_lock), *BUILD, *JUDGE, _recording_again(earlier)))
-
-
-def prove(context: RunContext, earlier: Attempt, attempt: Attempt) -> Attempt:
-    """Prove and record an attempt whose changes a person accepted. The log has it as `earlier`."""
-    return lead(context, attempt, (*PROVE, *CONCLUDE, _recording_again(earlier)))
-
-
-def judge_again(context: RunContext, earlier: Attempt, attempt: Attempt) -> Attempt:
-    """Judge and record an attempt anew, after an answer or a kill. The log has it as `earlier`."""
-    return lead(context, attempt, (*CONCLUDE, _recording_again(earlier)))
-
-
-def _recording_again(earlier: Attempt) -> Stage:
-    return Stage(functools.partial(record.record_checkpoint, earlier=earlier), also_failed=True)
+def build_again(context: RunContext, attempt: Attempt) -> Attempt:
+    """Lead an attempt whose builder has answered, from what other tasks have left meanwhile."""
+    base = task_base.with_work_of_others(context, attempt)
+    if base != attempt.base:
+        context.services.trees.keep(f"{attempt.ref}/task-base", base, f"what {attempt.task.id} starts from")
+    again = replace(attempt, stage=ANNOUNCED, base=base, outcome=None, reason="", verdict=None)
+    return lead(context, again, BUILD_AGAIN)
 
 
 def lead(context: RunContext, attempt: Attempt, stages: tuple[Stage, ...]) -> Attempt:

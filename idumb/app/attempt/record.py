@@ -24,11 +24,10 @@ _ROUNDS = 3
 """How often hooks may change the work before it is committed."""
 
 
-def record_checkpoint(context: RunContext, attempt: Attempt, earlier: Attempt | None = None) -> Attempt:
+def record_checkpoint(context: RunContext, attempt: Attempt) -> Attempt:
     """Record what the attempt did and, if it is completed, commit and deliver its work.
 
-    The log has the whole attempt before that, so that recovery can finish it. `earlier` is the attempt as the log
-    has it already, if it waited or was killed.
+    The log has the whole attempt before that, so that recovery can finish it.
     """
     if attempt.in_place:
         # Editors do not force files to disk, and a power failure after the checkpoint could empty them.
@@ -39,13 +38,13 @@ def record_checkpoint(context: RunContext, attempt: Attempt, earlier: Attempt | 
     attempt = replace(attempt, message=task_message(context, attempt) if commits else "")
     # A delivery may wait for days, in which git collects objects that no ref has.
     kept = keep_candidate(context, attempt, attempt.candidate)
-    events = attempt_events.finished(context, attempt, earlier)
+    events = attempt_events.finished(context, attempt)
     events += attempt_events.asked(context, attempt)
     if commits or delivers:
         attempt = attempt.at(INTENDED)
         context.journal.write(*events, attempt_events.intention(context, attempt))
         context.workspace.end()  # the log has the candidate
-        return complete(context, attempt)
+        return complete(context, replace(attempt, told=attempt.evidence))
     if attempt.outcome != outcome.WAITING:
         events += attempt_events.completed(context, attempt, kept, None)
     context.journal.write(*events)
@@ -64,7 +63,6 @@ def complete(context: RunContext, attempt: Attempt) -> Attempt:
     if not attempt.message:
         return _deliver(context, attempt, None)
     for _ in range(_ROUNDS):
-        before = attempt
         made, tree = _make(context, attempt)
         if made.tree != tree:
             changed = [change.path for change in context.work.changes(tree, made.tree)]
@@ -72,7 +70,7 @@ def complete(context: RunContext, attempt: Attempt) -> Attempt:
                 return attempt.at(RECORDED, commit_refused=why)
             attempt = _with_changes_of_hooks(context, attempt, made.tree, changed)
         if attempt.outcome == outcome.FAILED:
-            return record_checkpoint(context, attempt, before)
+            return record_checkpoint(context, attempt)
         if made.commit is not None:
             return _deliver(context, attempt, made.commit)
         if made.tree == tree:
@@ -134,7 +132,7 @@ def _with_changes_of_hooks(context: RunContext, attempt: Attempt, changed: str, 
         *(event(context, attempt, "evidence.recorded", **e.as_dict()) for e in new),
         attempt_events.intention(context, attempt),
     )
-    return attempt
+    return replace(attempt, told=attempt.evidence)
 
 
 def _refused(context: RunContext, attempt: Attempt, made: CommitAttempt) -> Attempt:
@@ -143,7 +141,7 @@ def _refused(context: RunContext, attempt: Attempt, made: CommitAttempt) -> Atte
     if not made.by_hook or not corrects:
         return attempt.at(RECORDED, commit_refused=made.words)
     failed = replace(attempt, verdict=outcome.FAIL)
-    return record_checkpoint(context, failed.ended(outcome.FAILED, f"a hook refused its commit: {made.words}"), attempt)
+    return record_checkpoint(context, failed.ended(outcome.FAILED, f"a hook refused its commit: {made.words}"))
 
 
 def _deliver(context: RunContext, attempt: Attempt, commit: str | None) -> Attempt:

@@ -70,6 +70,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     - `verdict`: None if it failed before a verdict was reached. `message`: of its commit; "" without one.
     - `by_hooks`: further paths that hooks of the user changed in its commit; `before_hooks`: the candidate before, ""
       if they changed nothing.
+    - `told`: the evidence that the log has; None before it has any of the attempt's end.
     - `commit_refused`: why its work could not be committed or delivered. `conflicts`: because the user has other bytes
       there. `yours`: paths of which his version counts, so that they are not written.
     """
@@ -126,6 +127,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     commit_refused: str | None = None
     conflicts: tuple[str, ...] = ()
     yours: tuple[str, ...] = ()
+    told: tuple[Evidence, ...] | None = None
 
     @property
     def written(self) -> tuple[str, ...]:
@@ -174,10 +176,12 @@ class Attempt(Struct, frozen=True, kw_only=True):
 def loaded(row: Mapping[str, Any], task: Task, plan: Plan, now: float) -> Attempt:
     """Return the attempt that was saved, with the task and plan of its contract. `now` is in monotonic seconds."""
     values = {each.name: convert(row[each.name], each.type) for each in _saved() if each.name in row}
-    return Attempt(task=task, plan=plan, started=now - row["seconds"], **values)
+    attempt = Attempt(task=task, plan=plan, started=now - row["seconds"], **values)
+    has_ended = STAGES.index(attempt.stage) >= STAGES.index(JUDGED)
+    return replace(attempt, told=attempt.evidence) if has_ended else attempt
 
 
 @cache
 def _saved() -> tuple[FieldInfo, ...]:
-    """Return the fields without those that the contract has."""
-    return tuple(each for each in fields(Attempt) if each.name not in ("task", "plan"))
+    """Return the fields without those that the contract has, and what the events beside the record say."""
+    return tuple(each for each in fields(Attempt) if each.name not in ("task", "plan", "told"))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from idumb.app.attempt import entry, pipeline, projections
+from idumb.app.attempt.pipeline import Stage
 from idumb.app.consent import needs, phase_grants
 from idumb.app.core import actions, run_lookup, schedule
 from idumb.app.core.attempt import Attempt
@@ -63,16 +62,16 @@ def _run_task(context: RunContext, task: Task) -> Ending | None:
         ending = moves.advance(context, task)
         if ending is not moves.READY:
             return None if ending.kind == "done" else ending
-        stopped = moves.tell(context, run_stages(context, entry.begin(context, task), pipeline.make))
+        stopped = moves.tell(context, run_stages(context, entry.begin(context, task), pipeline.MAKE))
         if stopped is not None:
             return stopped
 
 
-def run_stages(context: RunContext, attempt: Attempt, lead: Callable[[RunContext, Attempt], Attempt]) -> Attempt:
+def run_stages(context: RunContext, attempt: Attempt, stages: tuple[Stage, ...]) -> Attempt:
     """Lead an attempt through stages of the pipeline. If an interruption ends it, record that and raise again."""
     task = attempt.task
     try:
-        return lead(context, attempt)
+        return pipeline.lead(context, attempt, stages)
     except Interrupted as interrupted:
         context.services.owner.guard()
         task_state = context.journal.state.tasks[task.id]

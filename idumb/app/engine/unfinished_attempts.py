@@ -37,9 +37,8 @@ def interrupt(context: RunContext, task: Task) -> None:
 
 def expire(context: RunContext, task: Task) -> None:
     """Fail an attempt whose question nobody answered in time."""
-    saved = context.saved(task)
-    attempt = replace(saved, verdict=outcome.FAIL).ended(outcome.TIMED_OUT, questions.UNANSWERED)
-    record.record_checkpoint(context, attempt, saved)
+    attempt = replace(context.saved(task), verdict=outcome.FAIL).ended(outcome.TIMED_OUT, questions.UNANSWERED)
+    record.record_checkpoint(context, attempt)
 
 
 def judge(context: RunContext, task: Task) -> Attempt | None:
@@ -76,10 +75,8 @@ def judge(context: RunContext, task: Task) -> Attempt | None:
             attempt = measure.keeping(context, attempt, saved.ledger.undeclared)
         else:
             attempt = measure.leaving_out(context, attempt)
-        done = pipeline.prove(context, saved, attempt)
-    else:
-        done = pipeline.judge_again(context, saved, attempt)
-    return done
+        return pipeline.lead(context, attempt, pipeline.PROVE_AGAIN)
+    return pipeline.lead(context, attempt, pipeline.JUDGE_AGAIN)
 
 
 def _require_present(context: RunContext, attempt: Attempt) -> None:
@@ -134,7 +131,7 @@ def _commit_again(context: RunContext, attempt: Attempt) -> Attempt:
     delivery.take_back(context, attempt)
     if context.services.history.head().commit == attempt.judged_on:
         return record.complete(context, attempt)
-    return pipeline.judge_again(context, attempt, replace(attempt, outcome=None, reason=""))
+    return pipeline.lead(context, replace(attempt, outcome=None, reason=""), pipeline.JUDGE_AGAIN)
 
 
 def _over_conflicts(context: RunContext, attempt: Attempt, others: tuple[str, ...], answer: Answer | None) -> Attempt:
@@ -143,7 +140,7 @@ def _over_conflicts(context: RunContext, attempt: Attempt, others: tuple[str, ..
         return replace(attempt, conflicts=others, commit_refused=wording.listed(others))
     if answer.choice == questions.MINE:
         again = delivery.with_version_of_user(context, attempt, others)
-        return pipeline.prove(context, attempt, replace(again, outcome=None, reason=""))
+        return pipeline.lead(context, replace(again, outcome=None, reason=""), pipeline.PROVE_AGAIN)
     if answer.choice == questions.TASKS:
         return _commit_again(context, delivery.over_version_of_user(context, attempt, others))
     task, resume = attempt.task.id, f"idumb resume {context.contract.phase}"
