@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import to_builtins
 from msgspec.structs import asdict
 
 from idumb.app.attempt import handoff_writer, steps
@@ -15,7 +16,7 @@ from idumb.app.ports import Snapshot
 from idumb.app.worktree import delivery
 from idumb.domain import agent, canonical_json, outcome
 from idumb.domain.agent import AgentResult
-from idumb.domain.plans.plan import REVERSIBLE, Task
+from idumb.domain.plans.plan import Task
 from idumb.domain.proof import evidence, ledger
 from idumb.domain.proof.ledger import Change
 from idumb.domain.runs.event import NewEvent
@@ -25,82 +26,73 @@ _LAST_WORDS = 2000
 _MOST_FILES = 50
 
 
-def event(context: RunContext, attempt: Attempt, kind: str, **payload: Any) -> NewEvent:
+def _event(context: RunContext, attempt: Attempt, kind: str, **payload: Any) -> NewEvent:
     return NewEvent(kind, payload, run=context.run, task=attempt.task.id, attempt=attempt.number)
 
 
 def intention(context: RunContext, attempt: Attempt) -> NewEvent:
     """Return the event that announces the delivery and, if the record has a message, the commit."""
-    return event(context, attempt, "checkpoint.intended", record=attempt.saved(context.services.clock.monotonic()))
+    return _event(context, attempt, "checkpoint.intended", record=attempt.saved(context.services.clock.monotonic()))
 
 
-def finished(context: RunContext, attempt: Attempt) -> list[NewEvent]:
-    task, number, result = attempt.task.id, attempt.number, attempt.result
-    waits = attempt.outcome == outcome.WAITING
-    here = attempt.in_place or attempt.outcome == outcome.COMPLETED
+def new_evidence(context: RunContext, attempt: Attempt) -> list[NewEvent]:
+    new = (e for e in attempt.evidence if e not in (attempt.told or ()))
+    return [_event(context, attempt, "evidence.recorded", **e.as_dict()) for e in new]
+
+
+def ended(context: RunContext, attempt: Attempt) -> list[NewEvent]:
+    """Return the events of an attempt that ended, or waits. Fields that are empty are omitted at the end."""
+    task, result, verdict = attempt.task, attempt.result, attempt.verdict_of_validator
+    here, now = attempt.in_place or attempt.outcome == outcome.COMPLETED, context.services.clock.monotonic()
     events = [
-        event(
+        _event(
             context,
             attempt,
             "step.finished",
-            call=call_id(context.run, task, number, step.index),
+            call=call_id(context.run, task.id, attempt.number, step.index),
             plan_hash=attempt.plan.sha256,
             **{**asdict(step), "seconds": round(step.seconds, 6)},
         )
         for step in (result.steps if result and attempt.told is None else ())
     ]
-    new = (e for e in attempt.evidence if e not in (attempt.told or ()))
-    events += [event(context, attempt, "evidence.recorded", **e.as_dict()) for e in new]
-    events.append(
-        event(
-            context,
-            attempt,
-            "attempt.finished",
-            outcome=attempt.outcome,
-            verdict=attempt.verdict,
-            reason=attempt.reason,
-            left=delivery.delivered(context, attempt) if here else attempt.candidate or attempt.snapshot.tree,
-            touched=[path for path in attempt.changed if path not in attempt.ledger.strays] if here else [],
-            deviations=list(attempt.ledger.strays),
-            accepted_paths=list(attempt.accepted_paths),
-            ledger=attempt.ledger.as_list(),
-            symbols=ledger.symbol_texts(attempt.ledger.symbols) if attempt.ledger.symbols else [],
-            feedback=evidence.feedback(attempt.reason, attempt.ledger, attempt.evidence),
-            seconds=round(context.services.clock.monotonic() - attempt.started, 3),
-            cause=result.cause if result else None,
-            builder=_result_payload(result),
-            **_optional_fields(context, attempt),
-            **({"base": attempt.base} if attempt.told is not None else {}),
-            **({"outputs": dict(attempt.outputs)} if attempt.outputs else {}),
-            **({"record": attempt.saved(context.services.clock.monotonic())} if waits or attempt.deviation else {}),
-        )
-    )
-    return events
+    fields = {
+        "outcome": attempt.outcome,
+        "verdict": attempt.verdict,
+        "reason": attempt.reason,
+        "left": delivery.delivered(context, attempt) if here else attempt.candidate or attempt.snapshot.tree,
+        "touched": [path for path in attempt.changed if path not in attempt.ledger.strays] if here else [],
+        "deviations": list(attempt.ledger.strays),
+        "accepted_paths": list(attempt.accepted_paths),
+        "ledger": attempt.ledger.as_list(),
+        "symbols": ledger.symbol_texts(attempt.ledger.symbols) if attempt.ledger.symbols else [],
+        "feedback": evidence.feedback(attempt.reason, attempt.ledger, attempt.evidence),
+        "seconds": round(now - attempt.started, 3),
+        "cause": result.cause if result else None,
+        "builder": None if result is None else _plain(result),
+    }
+    binding = context.services.settings.bindings.get(attempt.validator or "")
+    judged_by = {"binding": attempt.validator, "adapter": attempt.validator if binding is None else binding.adapter}
+    exhausted = result is not None and result.failure == agent.CONTEXT_EXHAUSTED
+    optional = {
+        "validator": None if verdict is None else _plain(verdict) | judged_by,
+        "failure": attempt.failure and attempt.failure.kind,
+        "fix": attempt.failure and attempt.failure.next_step,
+        "deviation": attempt.deviation,
+        "tool_files": list(attempt.tool_files),
+        "messages": list(attempt.messages),
+        "handover": _handover(context, attempt, result) if result is not None and exhausted else "",
+        "base": attempt.base if attempt.told is not None else "",
+        "outputs": dict(attempt.outputs),
+        "record": attempt.saved(now) if attempt.outcome == outcome.WAITING or attempt.deviation else None,
+        **(questions.effect_payload(task) if result is not None else {}),
+    }
+    fields |= {name: value for name, value in optional.items() if value}
+    return [*events, *new_evidence(context, attempt), _event(context, attempt, "attempt.finished", **fields)]
 
 
 def call_id(run: str, task: str, attempt: int, index: int) -> str:
     """Return the id of the tool call of one step."""
     return canonical_json.digest([run, task, attempt, index])[:16]
-
-
-def _optional_fields(context: RunContext, attempt: Attempt) -> dict[str, Any]:
-    """Return the fields of `attempt.finished` that are recorded only if they are not empty."""
-    fields: dict[str, Any] = {}
-    result, verdict = attempt.result, attempt.verdict_of_validator
-    if verdict is not None:
-        binding = context.services.settings.bindings.get(attempt.validator or "")
-        adapter = attempt.validator if binding is None else binding.adapter
-        fields["validator"] = {**(_result_payload(verdict) or {}), "binding": attempt.validator, "adapter": adapter}
-    if attempt.failure is not None:
-        fields |= {"failure": attempt.failure.kind, "fix": attempt.failure.next_step}
-    if attempt.deviation:
-        fields["deviation"] = True
-    fields |= {n: list(found) for n in ("tool_files", "messages") if (found := getattr(attempt, n))}
-    if result is not None and result.failure == agent.CONTEXT_EXHAUSTED:
-        fields["handover"] = _handover(context, attempt, result)
-    if result is not None and attempt.task.rollback.kind != REVERSIBLE:
-        fields |= questions.effect_payload(attempt.task)
-    return fields
 
 
 def _handover(context: RunContext, attempt: Attempt, result: AgentResult) -> str:
@@ -133,12 +125,8 @@ _ELSEWHERE = frozenset({"steps", "answer", "reply", "handover"})
 """The fields of a result that other events or the transcript have."""
 
 
-def _result_payload(result: agent.AgentResult | None) -> dict[str, Any] | None:
-    if result is None:
-        return None
-    fields = asdict(result)
-    fields |= {"claimed_files": list(result.claimed_files), "usage": asdict(result.usage)}
-    fields |= {"seconds": round(result.seconds, 3)}
+def _plain(result: AgentResult) -> dict[str, Any]:
+    fields = {**to_builtins(result), "seconds": round(result.seconds, 3)}
     empty = {name for name in ("crashed", "sandbox") if not fields[name]}
     return {name: value for name, value in fields.items() if name not in _ELSEWHERE | empty}
 
@@ -150,22 +138,22 @@ def asked(context: RunContext, attempt: Attempt) -> list[NewEvent]:
     if attempt.outcome == outcome.WAITING:
         answered = {answer.decision for answer in attempt.answers}
         waiting = [q.id for q in attempt.questions if q.id not in answered]
-        events.append(event(context, attempt, "task.waiting", decisions=waiting, reason=attempt.reason))
+        events.append(_event(context, attempt, "task.waiting", decisions=waiting, reason=attempt.reason))
     return events
 
 
-def completed(context: RunContext, attempt: Attempt, kept: Snapshot, commit: str | None) -> list[NewEvent]:
+def of_checkpoint(context: RunContext, attempt: Attempt, kept: Snapshot, commit: str | None) -> list[NewEvent]:
+    """Return the events of the checkpoint, and of the task if it is completed."""
     done = attempt.outcome == outcome.COMPLETED
     ended = {"status": "completed", "error": None} if done else {"status": "failed", "error": attempt.reason}
     head = commit or context.services.history.head().commit
     found = {"git_hash": head, "commit": commit, "verdict": attempt.verdict, "files": list(attempt.changed)}
     seconds = round(context.services.clock.monotonic() - attempt.started, 3)
-    events = [event(context, attempt, "checkpoint.recorded", **ended, **found, **of_kept(kept), seconds=seconds)]
+    events = [_event(context, attempt, "checkpoint.recorded", **ended, **found, **of_kept(kept), seconds=seconds)]
     if done:
-        events += [event(context, attempt, "task.completed", reason=attempt.reason)]
+        events.append(_event(context, attempt, "task.completed", reason=attempt.reason))
         events += handoff_writer.of_attempt(context, attempt)
-    if done and attempt.task.flow is not None:
-        events += steps.omissions(context, attempt, attempt.task)
+        events += steps.omissions(context, attempt)
     return events
 
 

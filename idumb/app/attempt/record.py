@@ -1,6 +1,7 @@
 """Records an attempt and, if it is completed, commits and delivers its work.
 
-The commit is made beside the user's branch. If his hooks change the work, that is proven before anything is delivered.
+The commit is made beside the user's branch. If his hooks change the work, that is proven before anything is
+delivered.
 """
 
 from __future__ import annotations
@@ -38,15 +39,14 @@ def record_checkpoint(context: RunContext, attempt: Attempt) -> Attempt:
     attempt = replace(attempt, message=task_message(context, attempt) if commits else "")
     # A delivery may wait for days, in which git collects objects that no ref has.
     kept = keep_candidate(context, attempt, attempt.candidate)
-    events = attempt_events.finished(context, attempt)
-    events += attempt_events.asked(context, attempt)
+    events = [*attempt_events.ended(context, attempt), *attempt_events.asked(context, attempt)]
     if commits or delivers:
         attempt = attempt.at(INTENDED)
         context.journal.write(*events, attempt_events.intention(context, attempt))
         context.workspace.end()  # the log has the candidate
         return complete(context, replace(attempt, told=attempt.evidence))
     if attempt.outcome != outcome.WAITING:
-        events += attempt_events.completed(context, attempt, kept, None)
+        events += attempt_events.of_checkpoint(context, attempt, kept, None)
     context.journal.write(*events)
     context.workspace.end()
     return attempt.at(RECORDED)
@@ -126,12 +126,7 @@ def _with_changes_of_hooks(context: RunContext, attempt: Attempt, changed: str, 
     if failed:
         words = f"a hook changed its files after the proof, and then {wording.listed(failed)} failed"
         return replace(before, evidence=attempt.evidence, verdict=outcome.FAIL).ended(outcome.FAILED, words)
-    new = (e for e in attempt.evidence if e not in before.evidence)
-    event = attempt_events.event
-    context.journal.write(
-        *(event(context, attempt, "evidence.recorded", **e.as_dict()) for e in new),
-        attempt_events.intention(context, attempt),
-    )
+    context.journal.write(*attempt_events.new_evidence(context, attempt), attempt_events.intention(context, attempt))
     return replace(attempt, told=attempt.evidence)
 
 
@@ -165,7 +160,7 @@ def _deliver(context: RunContext, attempt: Attempt, commit: str | None) -> Attem
 
 def finish(context: RunContext, attempt: Attempt, kept: Snapshot, commit: str | None) -> Attempt:
     """Record the checkpoint of work that is delivered. Recovery uses this too."""
-    context.journal.write(*attempt_events.completed(context, attempt, kept, commit))
+    context.journal.write(*attempt_events.of_checkpoint(context, attempt, kept, commit))
     return attempt.at(RECORDED)
 
 

@@ -20,7 +20,7 @@ from idumb.domain.agent import StepRecord
 from idumb.domain.contract import Contract
 from idumb.domain.plans import expression, step_effects, workflow
 from idumb.domain.plans.expression import Reference
-from idumb.domain.plans.plan import STEPS, Plan, Step, Task
+from idumb.domain.plans.plan import STEPS, Plan, Step
 from idumb.domain.plans.workflow import Flow, Value
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
@@ -261,9 +261,9 @@ def answered(flow: Flow) -> tuple[Value, ...]:
     return tuple(v for v in flow.outputs if not v.file) if flow.kind == workflow.AGENT else ()
 
 
-def omissions(context: RunContext, attempt: Attempt, task: Task) -> list[NewEvent]:
+def omissions(context: RunContext, attempt: Attempt) -> list[NewEvent]:
     """Return the events of the tasks that a decided condition omits."""
-    flow = task.flow
+    task, flow = attempt.task, attempt.task.flow
     if flow is None or flow.condition is None:
         return []
     outputs = attempt.outputs or context.journal.state.tasks[task.id].outputs
