@@ -186,29 +186,26 @@ def guarded_words(how: Mapping[str, str]) -> list[str]:
 
 def require_same_guarded(context: RunContext, attempt: Attempt) -> None:
     """Name what changed while the builder worked. Refusal `git.guarded-changed` in a strict run."""
-    after = context.services.history.state()
-    changed = run.guarded_changes(attempt.before.guarded, after.guarded)
-    if not changed:
-        return
-    how = {name: _how(name, attempt.before, after) for name in changed}
-    if context.strict:
-        state = context.journal.state
-        raise guarded_changed(f"while {attempt.task.id} ran", state, how, changed)
+    how = _changed_since(context.services, attempt.before)
+    if how and context.strict:
+        raise guarded_changed(f"while {attempt.task.id} ran", context.journal.state, how, tuple(how))
     _tell(context.services, f"While {attempt.task.id} ran", how)
 
 
 def tell_changed_guarded(services: Services, who: str, before: RepositoryState) -> None:
     """Name what changed since `before`, while a program worked for no run; `who` is its role."""
+    _tell(services, f"While the {who} worked", _changed_since(services, before))
+
+
+def _changed_since(services: Services, before: RepositoryState) -> dict[str, str]:
     after = services.history.state()
-    changed = run.guarded_changes(before.guarded, after.guarded)
-    if changed:
-        _tell(services, f"While the {who} worked", {name: _how(name, before, after) for name in changed})
+    return {name: _how(name, before, after) for name in run.guarded_changes(before.guarded, after.guarded)}
 
 
-def _tell(services: Services, when: str, how: dict[str, str]) -> None:
-    listed = wording.listed(guarded_words(how))
-    words = f"{when}, files changed that decide what git runs: {listed}. Look at them before you use git"
-    services.reporter.note(words)
+def _tell(services: Services, when: str, how: Mapping[str, str]) -> None:
+    if how:
+        words = f"{when}, files changed that decide what git runs: {wording.listed(guarded_words(how))}"
+        services.reporter.note(f"{words}. Look at them before you use git")
 
 
 def _how(name: str, before: RepositoryState, after: RepositoryState) -> str:
