@@ -241,23 +241,18 @@ def _approvals(
     """Carry each valid approval over to the plan with the answers. Refuses if no consent can carry over.
 
     The plans differ only by answers of users. Each approval keeps its expiry and what it accepts. A signature covers
-    the bytes and idumb cannot renew it, so the plan does not change if only a signed approval counts.
+    the bytes and idumb cannot renew it, so the plan does not change while a signed approval counts.
     """
-    strict = STRICT in (state.mode, new.mode)
     agreed = PhaseGrants(services, old, state.base.commit)
-    if strict:
+    if STRICT in (state.mode, new.mode):
         agreed.approval()
     live = [grant for grant in agreed.live if grant.how == APPROVE or grant.accepted]
-    free = [grant for grant in live if grant.signature is None]
-    lost = {t for grant in live for t in grant.accepted} - {t for grant in free for t in grant.accepted}
-    if lost or (not any(grant.how == APPROVE for grant in free) and (strict or not consents)):
-        why = "its approval is signed, and the signature covers the present plan"
-        raise Refusal(
-            "approval.missing",
-            why if live else "it has no valid consent that could carry over",
-            details={"phase": old.phase},
-        )
-    return tuple(_carried(services, grant, new, by) for grant in reversed(free))
+    is_signed = any(grant.signature is not None for grant in live)
+    if is_signed or not (consents or any(grant.how == APPROVE for grant in live)):
+        why = "it has no valid consent that could carry over"
+        why = "its approval is signed, and the signature covers the present plan" if is_signed else why
+        raise Refusal("approval.missing", why, details={"phase": old.phase})
+    return tuple(_carried(services, grant, new, by) for grant in reversed(live))
 
 
 def _validator(services: Services) -> str:
