@@ -196,12 +196,7 @@ def locked_contract(services: Services, state: RunState) -> Contract:
     """Return the contract as the run last locked it."""
     contract = load_locked(services, state).contract if state.contract.plans else None
     if contract is None:
-        raise InputError(
-            "plan.invalid",
-            f"The locked plan of phase {state.phase} can no longer be read.",
-            hint=Action("doctor"),
-            details={"phase": state.phase},
-        )
+        raise _invalid(state.phase, f"The locked plan of phase {state.phase} can no longer be read.", Action("doctor"))
     return contract
 
 
@@ -293,24 +288,18 @@ def runnable(services: Services, loaded: Loaded, present: StartState | None = No
     findings = all_findings(services, loaded, present=present)
     count = len(errors(findings))
     if loaded.contract is None or count:
-        raise InputError(
-            "plan.invalid",
-            f"Phase {loaded.phase} cannot run: {count} error{'s' * (count != 1)}.",
-            findings=findings,
-            hint=Action.of("check-plan", loaded.phase),
-            details={"phase": loaded.phase},
-        )
+        words = f"Phase {loaded.phase} cannot run: {count} error{'s' * (count != 1)}."
+        raise _invalid(loaded.phase, words, Action.of("check-plan", loaded.phase), findings)
     return loaded.contract
+
+
+def _invalid(phase: str, words: str, hint: Action, findings: Sequence[Finding] = ()) -> InputError:
+    return InputError("plan.invalid", words, findings=findings, hint=hint, details={"phase": phase})
 
 
 def require_contract(services: Services, phase: str, *, or_locked: bool = False) -> Contract:
     loaded = load_phase(services, phase, or_locked=or_locked)
     if loaded.contract is None:
-        raise InputError(
-            "plan.invalid",
-            f"The plan of phase {phase} cannot be read.",
-            findings=loaded.findings,
-            hint=Action.of("check-plan", phase),
-            details={"phase": phase},
-        )
+        words = f"The plan of phase {phase} cannot be read."
+        raise _invalid(phase, words, Action.of("check-plan", phase), loaded.findings)
     return loaded.contract

@@ -239,7 +239,7 @@ def _record_changes(
     )
     for part in envelope.changed_agents(changes):
         late = "; the change takes effect with the next command" if during and part not in _LIVE else ""
-        context.services.reporter.note(f"{_describe(part)} changed after this run was locked{late}")
+        context.services.reporter.note(f"{_WORDS.get(part, part)} changed after this run was locked{late}")
 
 
 _WORDS = {
@@ -258,10 +258,6 @@ _WORDS = {
 }
 
 
-def _describe(part: str) -> str:
-    return _WORDS.get(part, part)
-
-
 def require_same(services: Services, state: RunState, contract: Contract, *, mode: str | None, accepted: bool) -> None:
     """Require that the environment is unchanged before a strict run continues. Refusal `envelope.changed`.
 
@@ -277,7 +273,7 @@ def require_same(services: Services, state: RunState, contract: Contract, *, mod
 def _environment_refusal(state: RunState, changes: Sequence[Change]) -> Refusal:
     """Build the refusal: the user decides whether to continue, go back or start again."""
     parts = envelope.changed_agents(changes)
-    names = ", ".join(_describe(part) for part in parts)
+    names = ", ".join(_WORDS.get(part, part) for part in parts)
     why = f"{names[:1].upper()}{names[1:]} changed after run {state.number} of phase {state.phase} was locked"
     offered = _choices(state)
     return Refusal(
@@ -287,7 +283,7 @@ def _environment_refusal(state: RunState, changes: Sequence[Change]) -> Refusal:
         details=actions.offer(
             f"Continue run {state.number} of phase {state.phase}",
             why,
-            [f"{c.binding}: {_describe(c.part)} was {_short(c.was)}, is {_short(c.now)}" for c in changes],
+            [f"{c.binding}: {_WORDS.get(c.part, c.part)} was {_short(c.was)}, is {_short(c.now)}" for c in changes],
             offered,
             parts=list(parts),
             changes=[asdict(c) for c in changes],
