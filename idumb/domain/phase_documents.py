@@ -226,11 +226,14 @@ def levels(lines: Sequence[str]) -> dict[int, int]:
 
 
 def unfenced(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Yield the lines that are in no fence, with their numbers."""
-    mark = ""
+    """Yield the lines that are in no fence and in no comment, with their numbers."""
+    mark, hidden = "", False
     for number, line in enumerate(lines):
-        fence = _FENCE.match(line)
-        if fence and not mark:
+        hidden = hidden or (not mark and line.lstrip().startswith("<!--"))
+        fence = None if hidden else _FENCE.match(line)
+        if hidden:
+            hidden = "-->" not in line
+        elif fence and not mark:
             mark = fence[1]
         elif fence and fence[1].startswith(mark) and not line.strip().strip(mark[0]):
             mark = ""

@@ -78,6 +78,7 @@ _TITLED = re.compile(
 )
 _CELL = re.compile(rf"(?:Phase\s+)?({_DIGITS})\.?(?:(?:\s*(?::|—|–|-(?=\s))\s*|\s+)(.*))?", re.IGNORECASE)
 _BOX = re.compile(r"\[.\]\s*")
+_UNDERLINE = re.compile(r" {0,3}(?:=+|-{2,})\s*")
 _BOLD = re.compile(r"(\*\*|__)(.+?)\1")
 _MARKUP = re.compile(r"\[([^\[\]]*)\]\([^()]*\)|[`*\\]|~~|(?<!\w)_+|_+(?!\w)")
 _ITEM = re.compile(r"(\s*(?:[-*+]|\d{1,9}[.)])\s+(?:\[.\]\s*)?)(\*\*|__)?(?=\S)")
@@ -115,20 +116,20 @@ def _mentions(lines: list[str]) -> list[Phase]:
     from idumb.domain import phase_documents
 
     levels = phase_documents.levels(lines)
-    rows = ((n, _mention(line, levels.get(n, 0))) for n, line in phase_documents.unfenced(lines))
-    return [Phase(*named, n + 1, levels.get(n, 0)) for n, named in rows if named is not None]
+    underlined = {n: 1 if "=" in line else 2 for n, line in enumerate(lines[1:]) if _UNDERLINE.fullmatch(line)}
+    rows = ((n, line, levels.get(n) or underlined.get(n, 0)) for n, line in phase_documents.unfenced(lines))
+    named = ((n, level, _mention(line, level)) for n, line, level in rows)
+    return [Phase(*mention, n + 1, level) for n, level, mention in named if mention is not None]
 
 
 def _mention(line: str, level: int) -> tuple[str, str] | None:
     """Return number and title."""
     text = line.lstrip("> \t")
-    if text[:1] == "|":
-        first, _, second = text.strip("| \t").partition("|")
-        match = _CELL.fullmatch(_plain(first))
-        return (match[1], _title(match[2] or second.partition("|")[0])) if match else None
     item = _ITEM.match(text)
     if not level and item is None:
-        return None
+        first, bar, second = text.strip("| \t").partition("|")
+        match = _CELL.fullmatch(_plain(first)) if bar or "|" in text else None
+        return (match[1], _title(match[2] or second.partition("|")[0])) if match else None
     text = _BOX.sub("", text.strip("# \t") if level else text[len(item[1]) :] if item else "", count=1)
     bold = _BOLD.match(text)
     match = _TITLED.match(_plain(bold[2] if bold else text))
