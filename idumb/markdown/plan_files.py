@@ -15,13 +15,12 @@ from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import Finding
 from idumb.domain.plans import phase_ids
 from idumb.domain.plans.phase_ids import WORKFLOW_RUNS, NumberedPhases
-from idumb.markdown import phases
+from idumb.markdown import phases, report_files
 from idumb.system import named_files
 
 if TYPE_CHECKING:
     from idumb.domain.amendment import Amendment
     from idumb.domain.plans.source_tasks import SourcePlan
-    from idumb.domain.runs.state_file import OldFile
 
 _PLANNING = ".planning"
 PHASES = f"{_PLANNING}/phases"
@@ -32,6 +31,12 @@ _LARGEST_ROADMAP = 1024 * 1024  # every `status` reads it
 
 class PlanningFolder:
     """Reads `.planning/` of the working tree at `root`; the only place where plan files are opened."""
+
+    report = staticmethod(report_files.metadata)
+    old_state = staticmethod(report_files.old_state)
+    research = staticmethod(report_files.research)
+    roadmap_section = staticmethod(phases.roadmap_section)
+    with_phase = staticmethod(phases.with_phase)
 
     def __init__(self, root: str) -> None:
         self._root = root
@@ -211,18 +216,6 @@ class PlanningFolder:
         name = next((n for n in self._names(folder, files=True) if n.endswith(f"-{word}.md")), None)
         return self.report(self._read(f"{folder}/{name}"), word) if name else None
 
-    def report(self, data: bytes, word: str) -> Mapping[str, Any] | None:
-        """The front matter of such a report; None for anything else."""
-        from idumb.markdown import report_files
-
-        return report_files.metadata(data, word)
-
-    def old_state(self, path: str, data: bytes) -> OldFile | None:
-        """The content of a file of an old iDumb; None for idumb's own files."""
-        from idumb.markdown import report_files
-
-        return report_files.old_state(path, data)
-
     def roadmap(self) -> tuple[tuple[str, str, int], ...]:
         """(number, title, line) of every phase in ROADMAP.md."""
         try:
@@ -230,20 +223,6 @@ class PlanningFolder:
         except InputError:
             return ()
         return tuple((phase.number, phase.title, phase.line) for phase in phases.roadmap_phases(text))
-
-    def roadmap_section(self, text: str, phase: str) -> str:
-        """The section of a phase in the text of a roadmap; "" if there is none."""
-        return phases.roadmap_section(text, phase)
-
-    def with_phase(self, text: str, number: str, title: str, goal: str, after: str = "") -> str:
-        """The text of a roadmap with a new phase, after phase `after` or at its end."""
-        return phases.with_phase(text, number, title, goal, after)
-
-    def research(self, text: str) -> tuple[str | None, str]:
-        """The digest of a research file's input (None if idumb did not write the file) and its body."""
-        from idumb.markdown import report_files
-
-        return report_files.research(text)
 
     def _names(self, folder: str, *, files: bool = False) -> list[str]:
         try:
