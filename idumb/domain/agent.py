@@ -13,15 +13,9 @@ from idumb.domain.action import Answer, Decision
 from idumb.domain.errors import AdapterError
 from idumb.domain.plans.plan import Task
 
-RESEARCHER = "researcher"
-PLANNER = "planner"
-PLAN_CHECKER = "plan-checker"
-BUILDER = "builder"
-VALIDATOR = "validator"
-SKEPTIC = "skeptic"
-VERIFIER = "verifier"
-DEBUGGER = "debugger"
-ROLES = (RESEARCHER, PLANNER, PLAN_CHECKER, BUILDER, VALIDATOR, SKEPTIC, VERIFIER, DEBUGGER)
+RESEARCHER, PLANNER, PLAN_CHECKER, BUILDER, VALIDATOR, SKEPTIC, VERIFIER, DEBUGGER = ROLES = (
+    "researcher", "planner", "plan-checker", "builder", "validator", "skeptic", "verifier", "debugger",
+)  # fmt: skip
 
 STEPS = "steps"
 HUMAN = "human"

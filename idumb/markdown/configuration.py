@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-import re
 import stat
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
@@ -282,7 +281,7 @@ def _prompts(root: str) -> Mapping[str, str]:
     """
     folder = os.path.join(root, _PROMPTS)
     try:
-        names = sorted(name for name in os.listdir(folder) if name.endswith(".md"))
+        files = sorted(name for name in os.listdir(folder) if name.endswith(".md"))
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as problem:
@@ -290,22 +289,16 @@ def _prompts(root: str) -> Mapping[str, str]:
     for part in (os.path.dirname(folder), folder):
         if stat.S_ISLNK(os.lstat(part).st_mode):
             raise _unusable(os.path.relpath(part, root), "it is a symbolic link")
-    if len(names) > _MOST_PROMPTS:
+    if len(files) > _MOST_PROMPTS:
         raise _unusable(_PROMPTS, f"it contains more than {_MOST_PROMPTS} templates")
-    return {name.removesuffix(".md"): _prompt(os.path.join(folder, name), f"{_PROMPTS}/{name}") for name in names}
+    return {name.removesuffix(".md"): _prompt(os.path.join(folder, name), f"{_PROMPTS}/{name}") for name in files}
 
 
 def _prompt(path: str, shown: str) -> str:
-    if not re.fullmatch(setting_rows.TEMPLATE, os.path.basename(path).removesuffix(".md")):
-        raise _unusable(shown, "its name may contain only letters, digits, `_`, `.` and `-`")
     try:
-        if stat.S_ISLNK(os.lstat(path).st_mode):
-            raise _unusable(shown, "it is a symbolic link")
-        data = named_files.read(path, _MOST_OF_PROMPT + 1)
+        return _decoded(named_files.read(path, _MOST_OF_PROMPT + 1, links=False), _MOST_OF_PROMPT)
     except OSError as problem:
         raise _unusable(shown, problem.strerror or str(problem)) from problem
-    try:
-        return _decoded(data, _MOST_OF_PROMPT)
     except ValueError as problem:
         raise _unusable(shown, f"it {problem}") from problem
 
