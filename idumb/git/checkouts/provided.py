@@ -94,8 +94,13 @@ class Provided:
         self._require_room(missing, paths, originals)
         self.copied = {p: size for p, size in _sizes(missing, paths, originals).items() if p not in before.paths}
         gone = set(before.paths).difference(paths, tracked, folders)
-        others = (path for path, facts in present.items() if not _is_of_kind(originals.get(path), facts))
-        for path in (*gone, *others):
+        absent = frozenset(missing)
+        wrong = (
+            p
+            for p, facts in present.items()
+            if p not in originals or (p in absent and not _is_folder(originals[p], facts))
+        )
+        for path in (*gone, *wrong):
             untracked.remove(root, path)
         stamped = {path: facts for path, facts in before.originals.items() if path in originals}
         if missing:
@@ -219,9 +224,9 @@ def _top_of(name: str, tops: Collection[str]) -> str:
     return next(path for path in (name, *folders_above((name,))) if path in tops)
 
 
-def _is_of_kind(original: os.stat_result | None, facts: Facts) -> bool:
-    """Return whether both are a folder, or neither is."""
-    return original is not None and stat.S_ISDIR(original.st_mode) == (len(facts) == 1)
+def _is_folder(original: os.stat_result, facts: Facts) -> bool:
+    """Return whether both are a folder."""
+    return stat.S_ISDIR(original.st_mode) and len(facts) == 1
 
 
 def _gigabytes(size: int) -> str:
@@ -287,9 +292,6 @@ class Copier:
                 os.symlink(self._link_text(path), os.path.basename(path), dir_fd=folder)
             else:
                 self._copy_file(path, folder)
-        except FileExistsError:
-            untracked.remove(base, path)
-            self._place(base, path, folder, is_link=is_link)
         except OSError as problem:
             if problem.errno not in _GONE:
                 raise

@@ -237,11 +237,6 @@ def test_an_object_that_is_no_whole_tree_is_damaged(sandbox: GitSandbox, kind: s
         tree_objects.rows(Objects(discover.at(str(sandbox.root))), oid)
 
 
-def test_a_tree_that_is_missing_is_not_damaged(sandbox: GitSandbox) -> None:
-    with pytest.raises(KeyError):
-        tree_objects.rows(Objects(discover.at(str(sandbox.root))), "01" * 20)
-
-
 class Trees:
     """Writes trees straight into git's objects. The content of a file is its number."""
 
