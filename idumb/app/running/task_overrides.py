@@ -18,7 +18,7 @@ from idumb.app.worktree import delivery, done_work, exposed_secrets, preconditio
 from idumb.domain import outcome, paths, wording
 from idumb.domain.action import REASON, Action, Choice, Decision
 from idumb.domain.contract import Contract
-from idumb.domain.errors import InputError, Refusal
+from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import ledger
 from idumb.domain.runs.run import RunState
@@ -48,12 +48,8 @@ def drop(services: Services, target: str, why: str, who: str) -> Result:
     """Record that a person abandons what is left of a phase, or a task of it. Refusal if nothing is left."""
     preconditions.require_reason(why, target)
     phase, task = run_lookup.phase_or_task(target)
-    state = None if task is not None else _run_without_plan(services, phase)
-    if state is not None:
-        contract = loading.locked_contract(services, state)
-    else:
-        contract = loading.runnable(services, loading.load_phase(services, phase))
-        state = run_lookup.latest_run(services, contract.phase)
+    contract = loading.require_contract(services, phase, or_locked=task is None)  # the plan may have been removed
+    state = run_lookup.latest_run(services, contract.phase)
     if state is not None:
         preconditions.require_settled(state)
         if task is not None:
@@ -68,11 +64,7 @@ def drop(services: Services, target: str, why: str, who: str) -> Result:
         words = f"{target} cannot be dropped: nothing of it is left to do."
         raise Refusal("drop.nothing-left", words, hint=Action("status"), details={"phase": contract.phase})
     with operation.owned(services, "drop") as owned:
-        if state is None:
-            journal = run_lifecycle.take_up(services, owned, contract, Request(contract.phase, command="drop"))
-            journal.write(journal.event("run.halted", reason="nothing of it ran"))  # nothing runs after an undo, either
-        else:
-            journal = owned.journal(state)
+        journal = _journal(services, owned, contract, state, "nothing of it ran")  # nothing runs after an undo, either
         dropped = journal.event("work.dropped", tasks=list(tasks), whole=task is None, reason=why, by=who)
         fields = {"reason": f"dropped: {why}", "by": who, "commit": None}
         journal.write(dropped, *(journal.event("task.skipped", t, **fields) for t in tasks))
@@ -83,13 +75,15 @@ def drop(services: Services, target: str, why: str, who: str) -> Result:
     return Result({**data, "next": [*going_on, undo]})
 
 
-def _run_without_plan(services: Services, phase: str) -> RunState | None:
-    """Return the newest run of a phase whose plan was removed: what is left of it can still be dropped."""
-    try:
-        present = bool(services.plans.plans(services.plans.phase_folder(phase)))  # perhaps in a renamed folder
-    except InputError as problem:
-        present = problem.code != "phase.not-found"
-    return None if present else run_lookup.newest_run(services, phase)
+def _journal(
+    services: Services, owned: operation.Owned, contract: Contract, state: RunState | None, why: str
+) -> Journal:
+    """Return the journal of the run. In a phase without one, begin it and halt it at once. No program starts."""
+    if state is not None:
+        return owned.journal(state)
+    journal = run_lifecycle.take_up(services, owned, contract, Request(contract.phase, command=owned.command))
+    journal.write(journal.event("run.halted", reason=why))
+    return journal
 
 
 def _confirm_skip(services: Services, contract: Contract, task: str, why: str, tell: Tell) -> None:
@@ -124,27 +118,35 @@ def _override(
     services: Services, task: str, why: str, who: str, kind: str, then: Then | None, tell: Tell | None = None
 ) -> Result:
     preconditions.require_reason(why, task)
-    contract, state, task_id = _find(services, task, begins=kind == "task.accepted")
-    preconditions.require_settled(state)
-    task_state = state.tasks[task_id]
-    taken_back = task_state.status == outcome.SKIPPED and kind == "task.accepted"
-    if task_state.status in outcome.ENDED and not taken_back:
-        raise Refusal(
-            "task.already-done",
-            f"{task_id} is already {task_state.status}.",
-            hint=Action.of("show", task_id),
-            details={"task": task_id},
-        )
+    phase, task_id = run_lookup.find_task(task)
+    contract = loading.runnable(services, loading.load_phase(services, phase))
+    run_lookup.require_task(contract.tasks, task_id, phase)
+    accepts = kind == "task.accepted"
+    before = (run_lookup.latest_run if accepts else run_lookup.require_run)(services, contract.phase)
+    if before is not None:
+        changed_contract.require_same(services, contract, before)
+        preconditions.require_settled(before)
+        status = before.tasks[task_id].status
+        if status in outcome.ENDED and not (accepts and status == outcome.SKIPPED):
+            raise Refusal(
+                "task.already-done",
+                f"{task_id} is already {status}.",
+                hint=Action.of("show", task_id),
+                details={"task": task_id},
+            )
+    elif contract.mode == STRICT:
+        phase_grants.require_approval(services, contract)
     if tell is not None:
         _confirm_skip(services, contract, task_id, why, tell)
-    accepts = kind == "task.accepted"
     if accepts:
-        preconditions.require_guarded(services, state)
+        preconditions.require_guarded(services, before)
         preconditions.require_repository(services)
-        preconditions.require_branch(services, state)
-        done_work.refuse(services, state)
+    if accepts and before is not None:
+        preconditions.require_branch(services, before)
+        done_work.refuse(services, before)
     with operation.owned(services, _WORDS[kind]) as owned:
-        journal = owned.journal(state)
+        journal = _journal(services, owned, contract, before, "it began with an accepted task")
+        state = journal.state
         fields: dict[str, Any] = {"reason": why, "by": who, "commit": None}
         guarded = failure_report.protected(services, state, task_id) if accepts else ()
         if accepts:
@@ -198,28 +200,3 @@ def _take_work(
     ref = attempt_ref(services, journal.state.id, task, task_state.attempt.number, "accepted")
     snapshot = services.trees.keep(ref, services.trees.scan(touched), f"{task}, accepted")
     return {"commit": commit, "touched": list(touched), "left": snapshot.tree}
-
-
-def _find(services: Services, task: str, *, begins: bool) -> tuple[Contract, RunState, str]:
-    """Return the contract and newest run of a task's phase, and the id as the plan spells it.
-
-    `begins`: in a phase without a run, begin one.
-    """
-    phase, task_id = run_lookup.find_task(task)
-    contract = loading.runnable(services, loading.load_phase(services, phase))
-    run_lookup.require_task(contract.tasks, task_id, phase)
-    if begins and run_lookup.latest_run(services, contract.phase) is None:
-        _begin_run(services, contract)
-    state = run_lookup.require_run(services, contract.phase)
-    changed_contract.require_same(services, contract, state)
-    return contract, state, task_id
-
-
-def _begin_run(services: Services, contract: Contract) -> None:
-    """Begin the run of a phase and halt it at once, so that work done before can be accepted. No program starts."""
-    if contract.mode == STRICT:
-        phase_grants.require_approval(services, contract)
-    preconditions.require_repository(services)
-    with operation.owned(services, _WORDS["task.accepted"]) as owned:
-        journal = run_lifecycle.take_up(services, owned, contract, Request(contract.phase, command="accept"))
-        journal.write(journal.event("run.halted", reason="it began with an accepted task"))
