@@ -12,6 +12,7 @@ from idumb.app.core import kept_runs, run_lookup, schedule
 from idumb.app.core.services import STATE_FILE, Services, progress_path, run_ref
 from idumb.app.engine import state_file
 from idumb.app.session import operation
+from idumb.app.verify import outside_work
 from idumb.app.worktree import done_work
 from idumb.domain import health, outcome
 from idumb.domain.errors import Refusal
@@ -165,17 +166,11 @@ def _unrecorded(services: Services, state: RunState) -> dict[str, str]:
     """Return tasks of a run with their commits that no event names; what was rolled back since does not count."""
     events = services.log.events(run=state.id)
     known = {event.payload[name] for event in events for name in ("commit", "git_hash") if name in event.payload}
-    found: dict[str, str] = {}
-    for commit, trailers in services.history.trailers_since(state.base.commit):
-        if trailers.get("Idumb-Run") != state.id or commit in known:
-            continue
-        if "Idumb-Rollback" in trailers or "Idumb-Undo" in trailers:
-            break
-        name = trailers.get("Idumb-Task", "")
-        task = state.tasks.get(name)
-        if task is not None and task.status not in outcome.DONE and not task.attempt.running:
-            found.setdefault(name, commit)
-    return dict(reversed(found.items()))
+    commits = services.history.trailers_since(state.base.commit)
+    of_run = [(commit, trailers) for commit, trailers in commits if trailers.get("Idumb-Run") == state.id]
+    left = {id for id, task in state.tasks.items() if task.status not in outcome.DONE and not task.attempt.running}
+    by_task = [*outside_work.commits_of_tasks(of_run).items()]
+    return {task: commit for task, commit in reversed(by_task) if task in left and commit not in known}
 
 
 def _gone(kept: _Kept) -> Symptom:

@@ -38,28 +38,27 @@ _MOST_OUTPUT = 1500
 def gather(services: Services, checks: Checks, contract: Contract, tree: str, journal: Journal) -> list[Evidence]:
     limit = float(services.settings.run.check_timeout)
     checks.renew()  # nothing that the last task's checks left
-    commands: dict[str, tuple[str, str]] = {}
+    left = {check.subject: check for check in rerun.checks_of_phase(contract.plans)}
     gathered: list[Evidence] = []
+
+    def run(subject: str) -> Evidence:
+        check = left.pop(subject)
+        services.interrupts.check()
+        with services.interrupts.armed():
+            return checks.command(subject, check.text, check.command or "", timeout=limit, tree=tree)
+
     for plan in contract.plans:
         prefix = f"plan {plan.plan} " if len(contract.plans) > 1 else ""
         for criterion in plan.success_criteria:
             subject = f"{prefix}{criterion.id}"
             if criterion.command:
-                with services.interrupts.armed():
-                    gathered.append(
-                        checks.command(subject, criterion.text, criterion.command, timeout=limit, tree=tree)
-                    )
+                gathered.append(run(subject))
             elif criterion.proof == HUMAN and schedule.settled(schedule.statuses(contract, journal.state)):
                 gathered.append(_human_criterion(services, contract, criterion, subject, tree, journal))
             else:
                 result = evidence.OPINION if criterion.proof == OPINION else evidence.UNPROVEN
                 gathered.append(Evidence(subject, criterion.text, result, tree=tree))
-        for invariant in plan.invariants:
-            commands.setdefault(invariant.check, (f"{prefix}invariant {invariant.id}", invariant.text))
-    for command, (subject, text) in commands.items():
-        services.interrupts.check()
-        with services.interrupts.armed():
-            gathered.append(checks.command(subject, text, command, timeout=limit, tree=tree))
+    gathered += [run(subject) for subject in tuple(left)]  # the invariants
     if any(map(task_checks.is_broken, gathered)):
         gathered = task_checks.explain(services, checks, journal.state, gathered)
         checks.renew()
