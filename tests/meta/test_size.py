@@ -8,7 +8,7 @@ BUDGETS = {
     "domain": 7_878,
     "markdown": 6_354,
     "app, engine rooms": 7_013,
-    "app, use cases": 8_014,
+    "app, use cases": 7_983,
     "composition": 691,
     "cli, views": 4_200,
     "see and steer": 2_041,

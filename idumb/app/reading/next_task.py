@@ -38,7 +38,8 @@ def view(services: Services, phase: str) -> Result:
     others = [t for t in contract.order if statuses[t] not in outcome.UNBLOCKING and t != first]
     asked = next_steps.pending(current, services.clock.now()) if current else []
     away = current is not None and preconditions.way_back(services, current) is not None
-    waiting = [*status.open_consents(services, contract.phase), *([] if away else asked)]
+    about = [row for row in status.open_questions(services) if row.get("phase") == contract.phase]
+    waiting = [*about, *([] if away else asked)]
     situation = next_steps.situation(services, contract, current, statuses, waiting)
     if open_now is not None:
         situation = replace(situation, opened=open_now.task, why=open_now.words)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 from msgspec.structs import replace
@@ -50,7 +51,7 @@ def _view(services: Services) -> tuple[dict[str, Any], Action | None]:
     found = [pair for pair in found if not (phase_ids.is_numbered(pair[0]["phase"]) and _is_done(pair[0]))]
     found += [_phase(services, n, None, phase_ids.folder_of(n)) for n in _step_plans(services)]
     phases = [row for row, _ in found]
-    questions = [*open_consents(services), *_open_plan_questions(services)]
+    questions = open_questions(services)
     by_phase = {row["phase"]: row for row in phases}
     for question in questions:
         if question.get("phase") in by_phase:
@@ -84,29 +85,19 @@ def lists_consent(view: Mapping[str, Any]) -> bool:
     return any(question["kind"] == CONSENT for question in questions)
 
 
-def open_consents(services: Services, phase: str | None = None) -> list[dict[str, Any]]:
-    """Return pending questions about consent, of one phase or all, with shortened evidence.
+def open_questions(services: Services) -> list[dict[str, Any]]:
+    """Return open questions about consent and plans, with shortened evidence. `idumb decisions` shows all of it."""
+    rows: list[dict[str, Any]] = []
+    with suppress(IdumbError):  # a command that starts something reports why consent cannot be read
+        if services.consent.questions():
+            from idumb.app.running import decisions  # only pending consent needs it
 
-    `idumb decisions` shows all of it.
-    """
-    try:
-        if not services.consent.questions():
-            return []
-        from idumb.app.running import decisions  # only pending consent needs it
+            rows += decisions.consent_questions(services)
+    if any(event.run is None for event in services.log.events(kind="decision.asked")):
+        from idumb.app.planning import plan_questions  # only an open question about a plan needs it
 
-        questions = (row for row in decisions.consent_questions(services) if phase in (None, row.get("phase")))
-        return [{**row, "evidence": list(row["evidence"])[:SHOWN]} for row in questions]
-    except IdumbError:
-        return []  # a command that starts something reports why consent cannot be read
-
-
-def _open_plan_questions(services: Services) -> list[dict[str, Any]]:
-    """Return open questions about plans, with shortened evidence."""
-    if all(event.run is not None for event in services.log.events(kind="decision.asked")):
-        return []
-    from idumb.app.planning import plan_questions  # only an open question about a plan needs it
-
-    return [{**row, "evidence": list(row["evidence"])[:SHOWN]} for row in plan_questions.open_questions(services)]
+        rows += plan_questions.open_questions(services)
+    return [{**row, "evidence": list(row["evidence"])[:SHOWN]} for row in rows]
 
 
 def _is_verified_and_written(services: Services, phase: str) -> bool:

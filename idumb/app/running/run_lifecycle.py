@@ -189,24 +189,18 @@ def close(services: Services, journal: Journal, contract: Contract, request: Req
     journal.write(journal.event(kinds.get(ending.kind, "run.halted"), reason=ending.words, **fields))
     if done:
         handoff_writer.finish_taken_up(services, journal, contract)
-    reports = projections.ending(services, contract, journal.state)
     verification = None
     if done and request.verify:
         try:  # without an approval, a strict run is not verified; its tasks stay done
             if STRICT in (contract.mode, journal.state.mode):
                 phase_grants.require_approval(services, contract, base=journal.state.base.commit)
         except Refusal:
-            projections.record_reports(services, journal, reports)
+            verify_work.publish(services, journal, contract, None)
             raise
         verification = verify_work.judge(services, journal, contract, asks=not request.rehearsal)
         contract = contract_versions.append_answers(services, journal, contract)
-        reports = (*reports, verify_work.write_report(services, contract, journal.state, verification))
-        projections.ending(services, contract, journal.state)
-    warnings = (
-        *projections.record_reports(services, journal, reports),
-        *phase_evidence.missing_opinions(verification),
-    )
-    warnings = (*warnings, *remember.offer(services, journal))
+    published = verify_work.publish(services, journal, contract, verification)
+    warnings = (*published, *phase_evidence.missing_opinions(verification), *remember.offer(services, journal))
     unproven = () if verification is not None else final.wrong
     warnings = (*failure_report.tolerated(journal.state, contract), *unproven, *final.words(), *warnings)
     return _result(services, journal.state, contract, ending, statuses, verification, warnings)

@@ -243,15 +243,11 @@ def publish(
     services: Services, journal: Journal, contract: Contract, record: Mapping[str, Any] | None
 ) -> tuple[str, ...]:
     """Write the reports of a phase and commit them; return warnings. Without a record, it was not judged."""
-    judged = () if record is None else (write_report(services, contract, journal.state, record),)
-    reports = (*judged, *projections.ending(services, contract, journal.state))
+    reports: list[str] = []
+    if record is not None:
+        reports.append(report_path(contract.folder, "VERIFICATION"))
+        if not journal.state.reports_in_log:
+            text = services.documents.verification(contract, record, now=services.clock.now())
+            projections.write_report(services, reports[0], text)
+    reports += projections.ending(services, contract, journal.state)
     return projections.record_reports(services, journal, reports)
-
-
-def write_report(services: Services, contract: Contract, state: RunState, record: Mapping[str, Any]) -> str:
-    """Write VERIFICATION.md, unless only the log has the reports; return its path."""
-    path = report_path(contract.folder, "VERIFICATION")
-    if not state.reports_in_log:
-        text = services.documents.verification(contract, record, now=services.clock.now())
-        projections.write_report(services, path, text)
-    return path
