@@ -9,9 +9,9 @@ import re
 import sys
 import time
 from collections.abc import Iterator, Mapping
-from datetime import datetime
 from typing import TYPE_CHECKING, Any, TextIO
 
+from idumb.app.core import run_lookup
 from idumb.app.core.services import Result
 from idumb.app.reading import watch
 from idumb.app.reading.watch import Expected, Now
@@ -30,21 +30,6 @@ if TYPE_CHECKING:
 
 _EVENTS = 8
 _RINGS = frozenset({"decision.asked", "run.completed", "run.failed", "run.halted", "run.paused"})
-
-
-class Past:
-    """A monotonic clock. While `at` is set, it shows that time of the log."""
-
-    def __init__(self, now: str) -> None:
-        self._offset = time.monotonic() - _seconds(now)
-        self.at: str | None = None
-
-    def __call__(self) -> float:
-        return time.monotonic() if self.at is None else _seconds(self.at) + self._offset
-
-
-def _seconds(at: str) -> float:
-    return datetime.fromisoformat(at).timestamp()
 
 
 def once(services: Container, phase: str | None, *, as_json: bool) -> Result:
@@ -144,19 +129,14 @@ def _print_events(rows: list[dict[str, Any]]) -> None:
 
 def _replayed(services: Container, state: RunState, stream: TextIO) -> tuple[LiveProgress, int]:
     """Return a display that shows the present without having printed anything, and the last event."""
-    clock, last = Past(services.clock.now()), 0
-    holder = services.owner.holder() or {"standing": "elsewhere"}
+    last, holder = 0, services.owner.holder() or {"standing": "elsewhere"}
     pid = None if holder["standing"] == "elsewhere" else holder["pid"]
-    display = LiveProgress(stream, output.shown, clock, Sight(services, pid))
-    titles, statuses = watch.described(services, state)
-    display.begin(titles, dict.fromkeys(statuses, "pending"))
+    display = LiveProgress(stream, output.shown, sight=Sight(services, pid))
+    display.begin(*watch.described(services, state))
     for event in services.log.events(run=state.id):
-        clock.at = event.at
-        display.board.take(event, clock())
+        display.board.take(event)
         last = event.seq
-    clock.at = None
     display.see(state.id)
-    display.board.status.update(statuses)
     return display, last
 
 
@@ -166,6 +146,9 @@ class Sight:
     def __init__(self, services: Container, pid: int | None) -> None:
         self._services, self._pid, self._folder = services, pid, ""
         self._seen: dict[tuple[str, int], tuple[float, Now]] = {}
+
+    def state(self, run: str) -> RunState:
+        return run_lookup.run_of(self._services, run)
 
     def expected(self, run: str) -> Mapping[str, Expected]:
         self._folder = self._services.transcripts_of(run)

@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
+from datetime import datetime
 
 from msgspec import Struct, field
 
 from idumb.app.reading.watch import Expected, Now
 from idumb.domain import outcome
 from idumb.domain.proof import evidence
-from idumb.domain.runs import spending
+from idumb.domain.runs import replay, spending
 from idumb.domain.runs.event import Event
-from idumb.domain.runs.spending import Spent
+from idumb.domain.runs.run import RunState, TaskState
 from idumb.views import phrases
 from idumb.views.terminal import plain_progress
 from idumb.views.terminal.plain_progress import LineContext
 
-_STATUS = {
-    "attempt.started": outcome.RUNNING,
-    "attempt.interrupted": outcome.PENDING,
-    "task.completed": outcome.COMPLETED,
-    "task.carried": outcome.COMPLETED,
-    "task.accepted": outcome.ACCEPTED,
-    "task.failed": outcome.FAILED,
-    "task.skipped": outcome.SKIPPED,
-    "task.omitted": outcome.OMITTED,
-    "task.waiting": outcome.WAITING,
-    "task.reset": outcome.PENDING,
-}
 _STYLES = {
     outcome.RUNNING: "bold blue",
     outcome.COMPLETED: "green",
@@ -58,20 +47,16 @@ def _stays(event: Event) -> bool:
 
 
 class Board(Struct):
-    """`since` and `took` are seconds of the monotonic clock, `spent` what ended calls used, by task.
+    """The run's `state`, and what else is known of its tasks.
 
-    `limit` are the dollars that the run may cost. `look` says what works on a task now, by its attempt and the
-    commands of its checks.
+    `waiting` are statuses that the state does not have; `begun` when the last attempt began, and its builder. `limit`
+    are the dollars that the run may cost. `look` says what works on a task now, by its attempt and its checks.
     """
 
     context: LineContext
-    status: dict[str, str] = field(default_factory=dict)
-    since: dict[str, float] = field(default_factory=dict)
-    took: dict[str, float] = field(default_factory=dict)
-    attempt: dict[str, int] = field(default_factory=dict)
-    builder: dict[str, str] = field(default_factory=dict)
-    spent: dict[str, Spent] = field(default_factory=dict)
-    counted: set[tuple[str, int | None, str]] = field(default_factory=set)
+    state: RunState = field(default_factory=RunState)
+    waiting: dict[str, str] = field(default_factory=dict)
+    begun: dict[str, tuple[float, str]] = field(default_factory=dict)
     failures: dict[str, str] = field(default_factory=dict)
     expected: Mapping[str, Expected] = field(default_factory=dict)
     limit: float | None = None
@@ -81,66 +66,43 @@ class Board(Struct):
 
     def begin(self, titles: Mapping[str, str], statuses: Mapping[str, str]) -> None:
         self.context.begin(titles)
-        self.status = dict(statuses)
+        self.waiting = {task: status for task, status in statuses.items() if status in (outcome.READY, outcome.BLOCKED)}
 
-    def take(self, event: Event, now: float) -> str | None:
+    def take(self, event: Event) -> str | None:
         """Update the board. Return the line of the event if it must stay readable above the table, else None."""
         line = plain_progress.render(event, self.context)
         if line is not None:
             self.last = line.partition("\n")[0].strip()
         if line is not None and event.kind == "evidence.recorded" and _stays(event):
             self.failures[event.task or ""] = line
-        self._place(event, now)
+        if event.seq > self.state.last_seq:
+            with contextlib.suppress(*replay.UNREADABLE):
+                replay.apply(self.state, event)
+        if event.kind == "attempt.started":
+            began = datetime.fromisoformat(event.at).timestamp()
+            self.begun[event.task or ""] = began, str(event.payload.get("builder") or "?")
+        if self._task(event.task or "").status in outcome.DONE:
+            self.failures.pop(event.task or "", None)
         return self._under_heading(event, line) if line is not None and _stays(event) else None
 
     def _under_heading(self, event: Event, line: str) -> str:
         """Return the line, with task and attempt above it if they changed since the last line."""
-        heading = (event.task or "", event.attempt or self.attempt.get(event.task or "", 0))
+        heading = (event.task or "", event.attempt or self._task(event.task or "").attempt.number)
         if event.task is None or heading == self.headed:
             return line
         self.headed = heading
         number = f" … attempt {heading[1]}" if heading[1] else ""
         return f"{self.context.task_label(event)}{number}\n{line}"
 
-    def _place(self, event: Event, now: float) -> None:
-        task, status = event.task, _STATUS.get(event.kind)
-        if task is not None and event.kind == "attempt.finished":
-            self._count(event, task, "builder", "validator")
-        elif event.kind == "role.asked":
-            self._add("", event.payload)
-        if task is None or status is None:
-            return
-        if status == outcome.RUNNING:
-            self.since[task] = now
-            self.attempt[task] = event.attempt or 1
-            self.builder[task] = str(event.payload.get("builder") or "")
-        elif task in self.since:
-            self.took[task] = self.took.get(task, 0.0) + now - self.since.pop(task)
-        self.status[task] = status
-        if status in outcome.DONE:
-            self.failures.pop(task, None)
-
-    def _count(self, event: Event, task: str, *roles: str) -> None:
-        """Add what the calls of an attempt used: one that waited ends twice, and repeats what it used."""
-        for role in roles:
-            call, key = event.payload.get(role), (task, event.attempt, role)
-            if call and key not in self.counted:
-                self.counted.add(key)
-                self._add(task, call)
-
-    def _add(self, task: str, call: Mapping[str, Any]) -> None:
-        """Add what a call used, as far as it said that; "" is the task of those about the phase."""
-        spending.charge(self.spent, task, spending.spent_by_call(call.get("usage")))
-
     def order(self) -> list[str]:
         """Return the tasks in order; if the run did not list them, those seen so far."""
-        return list(self.context.titles or self.context.positions or self.status)
+        return list(self.context.titles or self.context.positions or self.state.tasks)
 
     def window(self, rows: int) -> tuple[list[str], int, int]:
         """Return the tasks around the running one, and how many are hidden before and after them."""
         order = self.order()
-        active = [i for i, task in enumerate(order) if self.status.get(task) == outcome.RUNNING]
-        settled = [i for i, task in enumerate(order) if self.status.get(task, outcome.PENDING) not in _QUIET]
+        active = [i for i, task in enumerate(order) if self._status(task) == outcome.RUNNING]
+        settled = [i for i, task in enumerate(order) if self._status(task) not in _QUIET]
         centre = active[0] if active else max(settled, default=0)
         first = max(0, min(centre - rows // 2, len(order) - rows))
         shown = order[first : first + rows]
@@ -154,7 +116,7 @@ class Board(Struct):
         room = max(8, min(_TITLE, width - longest - max(map(len, ends.values()), default=0) - 6))
         for task in shown:
             yield self._row(task, ends[task], room, longest, width, now)
-            if self.status.get(task) == outcome.RUNNING:
+            if self._status(task) == outcome.RUNNING:
                 yield from ((phrases.clip(f"    {text}", width), "") for text in self._work(task))
             if failures and task in self.failures:
                 text = self.failures[task].split("\n")[:_FAILURE_LINES]
@@ -163,8 +125,13 @@ class Board(Struct):
         yield phrases.clip(self.summed() + hidden, width), ""
         yield phrases.clip(self.last, width), "dim"
 
+    def _task(self, task: str) -> TaskState:
+        return self.state.tasks.get(task) or TaskState(task, "")
+
     def _status(self, task: str) -> str:
-        return self.status.get(task, outcome.PENDING)
+        state = self._task(task)
+        status = outcome.RUNNING if state.attempt.running else state.status
+        return self.waiting.get(task, status) if status == outcome.PENDING else status
 
     def _row(self, task: str, end: str, room: int, longest: int, width: int, now: float) -> Line:
         status = self._status(task)
@@ -174,33 +141,32 @@ class Board(Struct):
 
     def _time(self, task: str, now: float) -> str:
         """Return how long a task took; of a running one, also how long it is expected to take."""
-        started = self.since.get(task)
-        seconds = self.took.get(task) if started is None else self.took.get(task, 0.0) + now - started
-        expected = self.expected.get(task, Expected()).seconds
-        words = "" if seconds is None else phrases.duration(seconds)
-        if started is not None and expected is not None:
+        state, expected = self._task(task), self.expected.get(task, Expected()).seconds
+        seconds = state.progress.seconds
+        if state.attempt.running and task in self.begun:
+            seconds += now - self.begun[task][0]
+        words = phrases.duration(seconds) if state.attempt.number else ""
+        if state.attempt.running and expected is not None:
             words += f" of ~{phrases.duration(expected)}"
-        return words + (f" attempt {self.attempt[task]}" if self.attempt.get(task, 1) > 1 else "")
+        return words + (f" attempt {state.attempt.number}" if state.attempt.number > 1 else "")
 
     def _work(self, task: str) -> Iterator[str]:
         """Yield what works on a task, the last line of its agent, and what it used so far."""
-        now = self.look(task, self.attempt.get(task, 1), self.expected.get(task, Expected()).commands)
-        agent = f"agent {self.builder.get(task) or '?'}" if now.words == "agent" else now.words
+        state = self._task(task)
+        now = self.look(task, state.attempt.number, self.expected.get(task, Expected()).commands)
+        agent = f"agent {self.begun[task][1]}" if now.words == "agent" and task in self.begun else now.words
         words = [text for text in (agent, now.line) if text]
         if words:
             yield self.context.text(": ".join(words))
-        spent = self.spent.get(task, Spent())
-        tokens = spent.tokens + (now.tokens or 0)
-        used = [f"{tokens} tokens"] if tokens else []
-        used += [phrases.money(spent.cost_usd)] if spent.cost_usd else []
+        tokens, cost = state.progress.spent.tokens + (now.tokens or 0), state.progress.spent.cost_usd
+        used = [*([f"{tokens} tokens"] if tokens else []), *([phrases.money(cost)] if cost else [])]
         if used:
             yield f"{', '.join(used)} so far"
 
     def summed(self) -> str:
-        values = list(self.status.values())
-        total = len(self.order())
+        values = [self._status(task) for task in self.order()]
         parts = [f"{values.count(s)} {s}" for s in _STYLES if s not in _QUIET and s in values]
-        done = f"{', '.join(parts) or 'nothing done yet'} of {phrases.counted(total, 'task')}"
-        cost = spending.total(self.spent.values()).cost_usd
+        done = f"{', '.join(parts) or 'nothing done yet'} of {phrases.counted(len(values), 'task')}"
+        cost = spending.total(self.state.spent.values()).cost_usd
         limit = f" of {phrases.money(self.limit)}" if self.limit is not None else ""
         return done + (f", {phrases.money(cost)}{limit}" if cost or limit else "")

@@ -6,11 +6,11 @@ terminal fails, output stops and the run continues.
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol, TextIO, cast
 
 from idumb.domain.runs.event import Event
+from idumb.system.clock import nanoseconds
 from idumb.views import markup
 from idumb.views.terminal import ask
 from idumb.views.terminal.board import Board
@@ -21,12 +21,15 @@ if TYPE_CHECKING:
     from rich.live import Live
 
     from idumb.app.reading.watch import Expected, Now
+    from idumb.domain.runs.run import RunState
 
 _ROWS = 12
 
 
 class Sight(Protocol):
     """Sees what a run does now, and knows what is expected of its tasks."""
+
+    def state(self, run: str) -> RunState: ...
 
     def expected(self, run: str) -> Mapping[str, Expected]: ...
 
@@ -42,7 +45,7 @@ class LiveProgress:
         self,
         stream: TextIO,
         escape: Callable[[str], str] = markup.visible,
-        clock: Callable[[], float] = time.monotonic,
+        clock: Callable[[], float] = lambda: nanoseconds() / 1e9,
         sight: Sight | None = None,
     ) -> None:
         from rich.console import Console
@@ -59,7 +62,7 @@ class LiveProgress:
         self.board.begin(titles, statuses)
 
     def event(self, event: Event) -> None:
-        line = self.board.take(event, self.clock())
+        line = self.board.take(event)
         if line is not None:
             self._print(line)
         if event.kind == "decision.answered":
@@ -76,7 +79,7 @@ class LiveProgress:
         if self._sight is not None and not self._has_seen:
             self._has_seen = True
             self.board.expected, self.board.look = self._sight.expected(run), self._sight.look
-            self.board.limit = self._sight.limit(run)
+            self.board.state, self.board.limit = self._sight.state(run), self._sight.limit(run)
 
     def note(self, text: str) -> None:
         self._print(self.board.context.escape(text))

@@ -6,16 +6,20 @@ import io
 import itertools
 import sys
 from argparse import Namespace
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from idumb.app.reading.watch import Expected, Now
 from idumb.cli import opened_services
 from idumb.domain.runs.event import GENESIS, Event
+from idumb.domain.runs.run import RunState, TaskState
 from idumb.views.terminal import ask, plain_progress
 from idumb.views.terminal.board import Board
 from idumb.views.terminal.live_progress import LiveProgress
+from tests.support import run_events
 from tests.unit.views import examples
 
 if TYPE_CHECKING:
@@ -89,11 +93,11 @@ def _live(log: examples.Log, monkeypatch: pytest.MonkeyPatch) -> tuple[LiveProgr
     return live, stream
 
 
-def _failing(log: examples.Log, output: str) -> None:
-    log.add("attempt.started", "T1-02", 1, base="", snapshot="")
+def _failing(log: examples.Log, output: str, used: Mapping[str, Any] | None = None) -> None:
+    log.add("attempt.started", "T1-02", 1, base="", snapshot="5" * 40, builder="coder")
     check = {"subject": "AC-1", "text": "", "command": "pytest -q", "result": "failed", "exit_code": 1}
     log.add("evidence.recorded", "T1-02", 1, **check, output=output)
-    log.add("attempt.finished", "T1-02", 1, outcome="failed", reason="AC-1 failed")
+    log.add("attempt.finished", "T1-02", 1, **{**run_events.FINISHED, "reason": "AC-1 failed", "builder": used})
 
 
 FAILED_CHECK = [
@@ -147,7 +151,7 @@ def test_what_is_expected_of_a_run_is_read_once_and_again_after_an_answer() -> N
         asked.append(run)
         return 5.0 * len(asked)
 
-    sight = Namespace(expected=lambda _: {}, look=lambda *_: Now(), limit=limit)
+    sight = Namespace(state=lambda _: RunState(), expected=lambda _: {}, look=lambda *_: Now(), limit=limit)
     reporter = LiveProgress(io.StringIO(), str, lambda: 0.0, sight)
     log = examples.partial_run()
     starts = [event for event in log.events if event.kind == "attempt.started"]
@@ -180,17 +184,15 @@ def test_the_board_shows_what_works_on_a_task_and_fits_into_eighty_columns() -> 
     board.begin({i: log.contract.tasks[i].title for i in log.contract.order}, log.statuses)
     board.expected = {"T1-02": Expected(("pytest -q",), 60.0)}
     log.complete("T1-01", "a.py")
-    log.add("attempt.started", "T1-02", 1, base="", snapshot="", builder="coder")
-    _failing(log, OUTPUT)
-    used = {"usage": {"tokens_in": 1000, "tokens_out": 34, "cost_usd": 0.5}}
-    log.add("attempt.finished", "T1-02", 1, outcome="failed", reason="AC-1 failed", builder=used)
-    log.add("attempt.started", "T1-02", 2, base="", snapshot="", builder="coder")
+    _failing(log, OUTPUT, {"usage": {"tokens_in": 1000, "tokens_out": 34, "cost_usd": 0.5}})
+    log.add("attempt.started", "T1-02", 2, base="", snapshot="5" * 40, builder="coder")
     for event in log.events:
-        board.take(event, 0.0)
-    lines = [text for text, _ in board.lines(5.0, 79, 12, failures=True)]
+        board.take(event)
+    now = datetime.fromisoformat(log.events[-1].at).timestamp() + 5
+    lines = [text for text, _ in board.lines(now, 79, 12, failures=True)]
     assert max(map(len, lines)) <= 79
     assert [line.split()[0] for line in lines[:1]] == ["T1-01"]
-    assert lines[1].endswith("running    5.0s of ~1m00s attempt 2")
+    assert lines[1].endswith("running    6.0s of ~1m00s attempt 2")
     assert lines[2].startswith("    agent coder: edits slug.py")
     assert lines[3] == "    1234 tokens, $0.50 so far"
     assert "failed AC-1" in lines[4]
@@ -201,7 +203,8 @@ def test_a_table_of_many_tasks_is_a_window_around_the_running_one() -> None:
     titles = {f"T1-{n:03d}": "x" for n in range(500)}
     board = Board(plain_progress.LineContext())
     board.begin(titles, dict.fromkeys(titles, "pending"))
-    board.status.update({f"T1-{n:03d}": "completed" for n in range(250)} | {"T1-250": "running"})
+    done = {f"T1-{n:03d}": "completed" for n in range(250)} | {"T1-250": "running"}
+    board.state.tasks = {name: TaskState(name, "", status) for name, status in done.items()}
     shown, before, after = board.window(10)
     assert (len(shown), before, after) == (10, 245, 245)
     assert "T1-250" in shown
