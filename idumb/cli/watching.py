@@ -147,15 +147,10 @@ class Sight:
         self._services, self._pid, self._folder = services, pid, ""
         self._seen: dict[tuple[str, int], tuple[float, Now]] = {}
 
-    def state(self, run: str) -> RunState:
-        return run_lookup.run_of(self._services, run)
-
-    def expected(self, run: str) -> Mapping[str, Expected]:
+    def known(self, run: str) -> tuple[RunState, Mapping[str, Expected], float | None]:
         self._folder = self._services.transcripts_of(run)
-        return watch.expected_of(self._services, run)
-
-    def limit(self, run: str) -> float | None:
-        return watch.most_dollars(self._services, run)
+        state = run_lookup.run_of(self._services, run)
+        return state, watch.expected_of(self._services, state), watch.most_dollars(self._services, state)
 
     def look(self, task: str, attempt: int, commands: tuple[str, ...]) -> Now:
         """Return what works on a task, at most a second old."""

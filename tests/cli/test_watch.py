@@ -88,9 +88,8 @@ def test_the_programs_that_run_say_what_works_on_a_task(tmp_path: Path, monkeypa
     """R-OPS-1: a check may run beside the agent; without either, git delivers."""
     (tmp_path / "T1-01-1-builder.log").write_text("reads a.py\nedits a.py\n900 tokens so far\n", encoding="utf-8")
     agent, check, git = ["coder", "-p"], ["/bin/sh", "-c", "pytest -q"], ["/usr/bin/git", "commit"]
-    sight = watching.Sight(Namespace(transcripts_of=lambda _: str(tmp_path)), 1)  # type: ignore[arg-type]
-    monkeypatch.setattr("idumb.app.reading.watch.expected_of", lambda *_: {})
-    sight.expected("r")
+    sight = watching.Sight(Namespace(), 1)  # type: ignore[arg-type]
+    sight._folder = str(tmp_path)
     for programs, words in (([agent, check], "agent"), ([check], "check `pytest -q`"), ([git], "delivery"), ([], "")):
         monkeypatch.setattr("idumb.system.process_tree.commands", lambda _, now=programs: now)
         assert sight.look("T1-01", len(words), ("pytest -q",)).words == words

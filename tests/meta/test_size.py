@@ -11,7 +11,7 @@ BUDGETS = {
     "app, use cases": 7_983,
     "composition": 691,
     "cli, views": 4_200,
-    "see and steer": 2_041,
+    "see and steer": 1_995,
     "git": 4_373,
     "store": 1_687,
     "system": 2_093,

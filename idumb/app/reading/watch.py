@@ -77,9 +77,8 @@ def events(services: Services, run: str, *, after: int = 0) -> Iterator[Event]:
         services.clock.pause(PAUSE)
 
 
-def expected_of(services: Services, run: str) -> dict[str, Expected]:
+def expected_of(services: Services, state: RunState) -> dict[str, Expected]:
     """Return what is expected of each task of a run, by its plan; empty if that is not kept any more."""
-    state = run_lookup.run_of(services, run)
     contract = loading.kept_contract(services, state)
     if contract is None:
         return {}
@@ -94,13 +93,12 @@ def expected_of(services: Services, run: str) -> dict[str, Expected]:
     return rows
 
 
-def most_dollars(services: Services, run: str) -> float | None:
+def most_dollars(services: Services, state: RunState) -> float | None:
     """Return what a run may cost, with what people added to its ceiling; None if there is none."""
     ceiling = services.settings.ceilings.get("run", Ceiling())
     if ceiling.cost_usd is None:
         return None
-    raised = questions.raises(run_lookup.run_of(services, run), None, "run")
-    return spending.raise_ceiling(ceiling, raised).cost_usd
+    return spending.raise_ceiling(ceiling, questions.raises(state, None, "run")).cost_usd
 
 
 def _scale(services: Services, known: RunState, contract: Contract) -> float | None:

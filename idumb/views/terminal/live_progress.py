@@ -27,13 +27,9 @@ _ROWS = 12
 
 
 class Sight(Protocol):
-    """Sees what a run does now, and knows what is expected of its tasks."""
+    """Sees what a run does now, and knows its state, what is expected of its tasks, and what it may cost."""
 
-    def state(self, run: str) -> RunState: ...
-
-    def expected(self, run: str) -> Mapping[str, Expected]: ...
-
-    def limit(self, run: str) -> float | None: ...
+    def known(self, run: str) -> tuple[RunState, Mapping[str, Expected], float | None]: ...
 
     def look(self, task: str, attempt: int, commands: tuple[str, ...]) -> Now: ...
 
@@ -74,12 +70,12 @@ class LiveProgress:
     def see(self, run: str) -> None:
         """Let the board show what works on the tasks of a run, how long that takes, and what it may cost.
 
-        Both are read from the whole run, so not for each attempt.
+        What is known is read from the whole run, so not for each attempt.
         """
         if self._sight is not None and not self._has_seen:
             self._has_seen = True
-            self.board.expected, self.board.look = self._sight.expected(run), self._sight.look
-            self.board.state, self.board.limit = self._sight.state(run), self._sight.limit(run)
+            self.board.state, self.board.expected, self.board.limit = self._sight.known(run)
+            self.board.look = self._sight.look
 
     def note(self, text: str) -> None:
         self._print(self.board.context.escape(text))

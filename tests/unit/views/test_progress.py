@@ -147,11 +147,11 @@ def test_what_is_expected_of_a_run_is_read_once_and_again_after_an_answer() -> N
     """It is read from all events of the run; an answer may raise what the run may cost."""
     asked: list[str] = []
 
-    def limit(run: str) -> float:
+    def known(run: str) -> tuple[RunState, dict[str, Expected], float]:
         asked.append(run)
-        return 5.0 * len(asked)
+        return RunState(), {}, 5.0 * len(asked)
 
-    sight = Namespace(state=lambda _: RunState(), expected=lambda _: {}, look=lambda *_: Now(), limit=limit)
+    sight = Namespace(known=known, look=lambda *_: Now())
     reporter = LiveProgress(io.StringIO(), str, lambda: 0.0, sight)
     log = examples.partial_run()
     starts = [event for event in log.events if event.kind == "attempt.started"]
