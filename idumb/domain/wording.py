@@ -35,6 +35,11 @@ def truncate(text: str, most: int = MOST_QUOTED) -> str:
     return f"{text[:most]}\n[cut here: {len(text) - most} characters more]"
 
 
+def short(text: str, most: int = 120) -> str:
+    """Return a text for one line of a message, or its start with `…`."""
+    return text if len(text) <= most else text[: most - 1].rstrip() + "…"
+
+
 def one_line(text: str) -> str:
     """Return the text on one line, without unprintable characters."""
     return " ".join("".join(c if c.isprintable() else " " for c in text).split())

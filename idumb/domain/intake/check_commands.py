@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 from idumb.domain import paths, wording
 from idumb.domain.contract import Contract, validator_of
-from idumb.domain.intake.rule import Case, Hit, Hits, short
+from idumb.domain.intake.rule import Case, Hit, Hits
 from idumb.domain.plans import commands, empty_checks, run_files
 from idumb.domain.plans.plan import HUMAN, Plan, Task
 from idumb.domain.proof import ledger
@@ -39,10 +39,14 @@ def hidden_failures(case: Case) -> Hits:
     """Find checks that pass although their program fails, such as `pytest | tee log` and `npm test || true`."""
     for plan, task, _, command, line, field in proving(case.contract):
         for hidden in empty_checks.hidden_failures(command)[:1]:
-            why, fix = (text.format(by=short(hidden.by)) for text in _WAYS[hidden.way])
+            why, fix = (text.format(by=wording.short(hidden.by)) for text in _WAYS[hidden.way])
             if hidden.way == empty_checks.PIPE and hidden.by.startswith(("grep", "egrep", "fgrep", "rg", "jq")):
                 fix = f"{_OWN}, without the pipe."
-            yield plan, task, Hit(command, {"program": short(hidden.command), "why": why}, "", field, line, fix=fix)
+            yield (
+                plan,
+                task,
+                Hit(command, {"program": wording.short(hidden.command), "why": why}, "", field, line, fix=fix),
+            )
 
 
 def sure(case: Case) -> Hits:

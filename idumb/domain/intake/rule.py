@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
-from idumb.domain import catalog
+from idumb.domain import catalog, wording
 from idumb.domain.contract import Contract
 from idumb.domain.finding import BY_FIELD, ERROR, Finding, nearest
 from idumb.domain.permissions import Policy
@@ -93,7 +93,7 @@ class Case(Struct, frozen=True, dict=True):
         field = hit.field or catalog.ROWS[code].field
         severity = hit.severity or self.severity(code, field, certain=hit.certain)
         return plan.finding(
-            code, field, short(hit.found), task=task, severity=severity, line=hit.line, accepted=hit.accepted,
+            code, field, wording.short(hit.found), task=task, severity=severity, line=hit.line, accepted=hit.accepted,
             fix=hit.fix, words=hit.words,
         )  # fmt: skip
 
@@ -144,11 +144,6 @@ def near(word: str, names: Iterable[str], otherwise: str = "") -> Hit:
 def field_of(task: Task | None) -> str:
     """Return the field of criteria: of a task, or of the plan."""
     return "acceptance" if task else "success_criteria"
-
-
-def short(text: str) -> str:
-    """Return the text, truncated for a finding."""
-    return text if len(text) <= 120 else text[:117] + "..."
 
 
 def is_declaration(plan: Plan) -> bool:

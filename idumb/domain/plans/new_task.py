@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from msgspec import Struct
 from msgspec.structs import replace
 
-from idumb.domain import paths
+from idumb.domain import paths, wording
 from idumb.domain.errors import InputError
 from idumb.domain.plans.phase_ids import QUICK
 from idumb.domain.plans.plan import FILE_VERBS, FileClaim
@@ -143,8 +143,7 @@ class QuickRequest(Struct, frozen=True):
     @property
     def title(self) -> str:
         """The words on one line, truncated to the length of a heading."""
-        line = " ".join(self.words.split())
-        return line if len(line) <= LONGEST_TITLE else line[: LONGEST_TITLE - 1].rstrip() + "…"
+        return wording.short(" ".join(self.words.split()), LONGEST_TITLE)
 
 
 def quick_folder(number: int, words: str) -> str:

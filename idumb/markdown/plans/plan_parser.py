@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from idumb.app.ports import ParsedPlan
+from idumb.domain import wording
 from idumb.domain.finding import nearest
 from idumb.domain.plans import phase_ids, step_effects
 from idumb.domain.plans.plan import FIRST_IDUMB, GSD, GUIDED, STEPS, STRICT, Criterion, Plan, Scope, Span, Step, Task
@@ -137,7 +138,6 @@ def _success(head: Frontmatter, finder: TaskFinder, source: Source) -> tuple[Cri
 # Step plans: YAML or JSON with `steps`, each of which becomes one task, and an optional `scope`
 
 STEP_KEYS = {"steps": NODE._replace(accepted="a list of steps").must, "scope": frontmatter.KEYS["scope"]}
-_LONGEST_TITLE = 120
 _HOUR = 60 * 60
 _MARGIN = 60
 
@@ -193,8 +193,8 @@ def _step_task(phase: str, step: Step, node: Node, source: Source) -> Task:
     promise = _PROMISES[step.tool].format_map({"expect_exit": 0, **step.arguments})
     return Task(
         phase_ids.task_id(phase, number),
-        title if len(title) <= _LONGEST_TITLE else title[: _LONGEST_TITLE - 1] + "…",
-        step.intent if len(title) > _LONGEST_TITLE or title != step.intent else "",
+        wording.short(title),
+        step.intent if wording.short(title) != step.intent else "",
         depends_on=(phase_ids.task_id(phase, number - 1),) if number > 1 else (), files=claims or (),
         acceptance=(Criterion("AC-1", promise, STEPS, span=span),), steps=(step,), notation="step", span=span,
         # Longer than the step's own timeout, so that `continue_on_error` still applies.

@@ -105,9 +105,9 @@ class Source:
         fix = str(words.get("fix", usual))
         fix = f"{words.get('where', '')}{f'did you mean `{known}`?' if known and known != found else fix}"
         accepted = accepted.replace("{free}", given.get("free", ""))
-        accepted = _short(accepted, _WORDS) if row.guided == ERROR else ""
+        accepted = wording.short(accepted, _WORDS) if row.guided == ERROR else ""
         path, (line, column) = self.path, self.place(at)
-        found, message, fix = _short(found), _short(message, _WORDS), _short(fix, _WORDS)
+        found, message, fix = wording.short(found), wording.short(message, _WORDS), wording.short(fix, _WORDS)
         self.findings.append(Finding(code, row.guided, path, line, column, field, found, accepted, message, fix))
 
     @property
@@ -188,7 +188,3 @@ def _once(repeated: list[Finding]) -> Finding:
         return first
     lines = wording.listed((str(other.line) for other in others), _LINES)
     return replace(first, message=f"{first.message} (also in line{'s' * (len(others) > 1)} {lines})")
-
-
-def _short(text: str, most: int = 120) -> str:
-    return text if len(text) <= most else text[: most - 3] + "..."

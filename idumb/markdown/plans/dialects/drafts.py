@@ -230,7 +230,6 @@ _SENTENCE = re.compile(r"[A-Z][a-z]+ [a-z]+(?: |[.,:]|$)")
 _GOES_ON = frozenset({"then", "and", "or", "but"})
 _MISSING = re.compile(r"(MISSING|TODO|TBD|N/?A|none|manual)\b", re.IGNORECASE)
 ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
-_LONGEST_LINE = 120
 _PREFIX = re.compile(r"^(?:\*\*)?(?:Task|Step)\s+(?:[^\W\d]|[.-])*\d[\w.-]*\s*(?:[:.)]|—|–|-)\s*", re.IGNORECASE)
 
 
@@ -338,10 +337,6 @@ def clean(text: str) -> str:
     words = flat(text)
     words = _PREFIX.sub("", words, count=1) or words
     return words.removeprefix("**").removesuffix("**").strip()
-
-
-def short(text: str) -> str:
-    return text if len(text) <= _LONGEST_LINE else text[: _LONGEST_LINE - 1] + "…"
 
 
 def block(text: str) -> str:

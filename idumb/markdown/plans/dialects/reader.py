@@ -10,7 +10,7 @@ from typing import Any
 from msgspec import Struct, field
 
 from idumb.app.ports import ParsedPlan
-from idumb.domain import paths
+from idumb.domain import paths, wording
 from idumb.domain.plans.phase_ids import QUICK
 from idumb.domain.plans.plan import CHECK, HUMAN, Criterion, Plan, Setup, Span
 from idumb.markdown import phases
@@ -89,11 +89,11 @@ def _heading(source: Source, first: int) -> str:
     """Return the text of the first heading of level 1 before any other content."""
     lines = (line for line in source.lines[first : first + 20] if line.strip() and not line.startswith("<!--"))
     line = next(lines, "")
-    return drafts.short(line[2:].strip()) if line.startswith("# ") else ""
+    return wording.short(line[2:].strip()) if line.startswith("# ") else ""
 
 
 def _first_line(text: str) -> str:
-    return drafts.short(next((line.strip() for line in text.split("\n") if line.strip()), ""))
+    return wording.short(next((line.strip() for line in text.split("\n") if line.strip()), ""))
 
 
 def _success(texts: dict[str, list[Part]], source: Source) -> tuple[Criterion, ...]:

@@ -11,6 +11,7 @@ import textwrap
 from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
+from idumb.domain import wording
 from idumb.markdown.plans.dialects import drafts, headed_tasks
 from idumb.markdown.plans.dialects.drafts import Part, TaskDraft
 from idumb.markdown.syntax.source import Source
@@ -185,7 +186,7 @@ def _titled(draft: TaskDraft) -> str:
     """Return the first line of what a task without a name says."""
     lines = (line for text in draft.description for line in text.split("\n"))
     first = next((line for line in lines if line.strip() and line.strip() not in _TEXTS.values()), "")
-    return drafts.short(drafts.clean(first.strip(" #*")))
+    return wording.short(drafts.clean(first.strip(" #*")))
 
 
 def _child(draft: TaskDraft, tag: _Tag, tags: Tags) -> None:
