@@ -9,6 +9,9 @@ import heapq
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from graphlib import CycleError, TopologicalSorter
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 def topological_order(dependencies: Mapping[str, Sequence[str]]) -> tuple[str, ...]:
@@ -76,14 +79,14 @@ def dependents(dependencies: Mapping[str, Sequence[str]], roots: Iterable[str]) 
     return _reached(dependencies, successors, roots)
 
 
-def needed_by(dependencies: Mapping[str, Sequence[str]], node: str) -> tuple[str, ...]:
+def needed_by(dependencies: Mapping[T, Sequence[T]], node: T) -> tuple[T, ...]:
     """Return every node that one needs, directly or not, in the mapping's order, without itself."""
     others = [other for other in dependencies if other != node]
     return _reached(others, dependencies, [node])
 
 
-def _reached(among: Iterable[str], following: Mapping[str, Sequence[str]], roots: Iterable[str]) -> tuple[str, ...]:
-    reached, stack = set[str](), list(roots)
+def _reached(among: Iterable[T], following: Mapping[T, Sequence[T]], roots: Iterable[T]) -> tuple[T, ...]:
+    reached, stack = set[T](), list(roots)
     while stack:
         new = [node for node in following.get(stack.pop(), ()) if node not in reached]
         reached.update(new)

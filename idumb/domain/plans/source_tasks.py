@@ -10,6 +10,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from idumb.domain import canonical_json, paths
+from idumb.domain.plans import graph
 from idumb.domain.plans.plan import UNPROVEN, Criterion, FileClaim, Task
 
 SOURCE_ID = "x-source-id"
@@ -92,21 +93,21 @@ def resolved(plan: SourcePlan, key: Callable[[str], str]) -> SourcePlan:
     before it. The last three are left out where the statements say the opposite. What names no task is listed.
     """
     tasks, unread = _distinct(plan.tasks, key)
-    graph = _Graph(tasks, key)
-    for task in (task for task in tasks if task.parent and key(task.parent) not in graph.known):
+    waits = _Graph(tasks, key)
+    for task in (task for task in tasks if task.parent and key(task.parent) not in waits.known):
         unread.append((task.path, task.line, f"the parent {task.parent} of {task.id}, no task of this source"))
     tasks = [_with_files(task, unread) for task in tasks]
     for place, need in ((place, need) for place, task in enumerate(tasks) for need in task.needs):
-        found = graph.places(need)
+        found = waits.places(need)
         if found in ([], [place]):
             why = "" if found else ", no task of this source"
             text = f"the dependency of {tasks[place].id} on {need.text}{why}".replace(RANGE, " to ")
             unread.append((need.path, need.line, text))
         for other in found:
-            graph.add(place, other)
-    for place, other in graph.inferred():
-        graph.add(place, other, inferred=True)
-    after = [tuple(dict.fromkeys(tasks[other].id for other in row)) for row in graph.rows]
+            waits.add(place, other)
+    for place, other in waits.inferred():
+        waits.add(place, other, inferred=True)
+    after = [tuple(dict.fromkeys(tasks[other].id for other in row)) for row in waits.rows.values()]
     named = tuple(replace(task, depends_on=ids) for task, ids in zip(tasks, after, strict=True))
     return replace(plan, tasks=named, unread=(*plan.unread, *unread))
 
@@ -135,27 +136,16 @@ class _Graph:
 
     def __init__(self, tasks: Sequence[SourceTask], key: Callable[[str], str]) -> None:
         self.tasks, self.key = tasks, key
-        self.rows: list[list[int]] = [[] for _ in tasks]
+        self.rows: dict[int, list[int]] = {place: [] for place in range(len(tasks))}
         self.known = {key(task.id): place for place, task in enumerate(tasks)}
         self.forward = False
 
     def add(self, place: int, other: int, *, inferred: bool = False) -> None:
-        if other == place or (inferred and (self.forward or other > place) and self._waits(other, place)):
+        closes = inferred and (self.forward or other > place) and place in graph.needed_by(self.rows, other)
+        if other == place or closes:
             return
         self.rows[place].append(other)
         self.forward |= other > place
-
-    def _waits(self, place: int, other: int) -> bool:
-        """Whether a task waits for another one, also through others."""
-        stack, seen = [place], {place}
-        while stack:
-            for inner in self.rows[stack.pop()]:
-                if inner == other:
-                    return True
-                if inner not in seen:
-                    seen.add(inner)
-                    stack.append(inner)
-        return False
 
     def places(self, need: Need) -> list[int]:
         first, _, last = need.text.partition(RANGE)
@@ -176,7 +166,7 @@ class _Graph:
 
     def inferred(self) -> Iterator[tuple[int, int]]:
         """Yield what follows from parts and from the order; parents are in no order, so statements are in place."""
-        stated = [list(row) for row in self.rows]
+        stated = {place: list(row) for place, row in self.rows.items()}
         parents = [self.known.get(self.key(task.parent)) if task.parent else None for task in self.tasks]
         for place, parent in enumerate(parents):
             above, seen = parent, {place}
