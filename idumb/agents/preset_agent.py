@@ -27,14 +27,6 @@ from idumb.system.supervision import Captured
 _KEPT = 4 * 1024 * 1024
 _ASKED = 20.0  # seconds in which it says whether it is logged in
 _OF_WORK = frozenset({agent.CONTEXT_EXHAUSTED, agent.DECLINED, agent.OVER_BUDGET})
-_NEXT: Mapping[str, str] = {
-    agent.RATE_LIMITED: "wait, then resume the run",
-    agent.NETWORK: "check the connection and the server address, then resume the run",
-    agent.CONTEXT_EXHAUSTED: "split the task, or use a model with a larger context window",
-    agent.OVER_BUDGET: "check the account, then resume the run",
-    agent.MALFORMED: "check the transcript, or try another version of the agent",
-    agent.DECLINED: "check what the task asks for, or use another agent",
-}
 
 
 class PresetAgent(KnownProgram):
@@ -110,12 +102,11 @@ class PresetAgent(KnownProgram):
         failure = report.failure
         if failure is not None:
             ended = outcome.FAILED if failure in _OF_WORK else outcome.ERRORED
-            return ended, _joined(report.error, exited, _NEXT.get(failure, "")), failure
+            return ended, _joined(report.error, exited), failure
         if exited or report.error:
             return outcome.FAILED, _joined(exited, report.error or last_line(errors)), None
         if not report.ended:
-            words = f"{self.name} exited without its final report"
-            return outcome.ERRORED, _joined(words, _NEXT[agent.MALFORMED]), agent.MALFORMED
+            return outcome.ERRORED, f"{self.name} exited without its final report", agent.MALFORMED
         denied = f"its permissions denied {wording.listed(report.denied)}" if report.denied else ""
         return outcome.COMPLETED, denied, None
 
