@@ -5,7 +5,7 @@ from __future__ import annotations
 import posixpath
 import re
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -46,10 +46,6 @@ class Tool(Struct, frozen=True):
     name: str = ""
     input_schema: Schema | None = None
     parameters: Schema | None = None
-
-    @property
-    def schema(self) -> Schema:
-        return self.input_schema or self.parameters or Schema()
 
 
 class _Body(Struct, frozen=True):
@@ -176,18 +172,14 @@ _FILLER: Mapping[str, Any] = {"boolean": False, "integer": 0, "number": 0, "arra
 Wanted = tuple[str, Mapping[str, Any]]  # the name of a tool and its arguments
 
 
-def offered_calls(actions: Sequence[Call], conversation: Conversation) -> list[Wanted]:
-    """Return the tool calls for the script's actions; skip actions that the client has no tool for."""
-    return [call for action in actions for call in _calls(action, conversation)]
-
-
 def structured_call(data: Any, conversation: Conversation) -> Wanted | None:
     """Return the call with which a client requests a structured reply, or None for plain text."""
     name = next((tool.name for tool in conversation.tools if tool.name in _STRUCTURED), None)
     return (name, data) if name is not None and isinstance(data, dict) else None
 
 
-def _calls(call: Call, conversation: Conversation) -> list[Wanted]:
+def offered_calls(call: Call, conversation: Conversation) -> list[Wanted]:
+    """Return the tool calls for an action of the script; none if the client has no tool for it."""
     values = call.values
     if call.action == script.TOOL:
         return [(values["name"], values["arguments"])]
@@ -199,12 +191,14 @@ def _calls(call: Call, conversation: Conversation) -> list[Wanted]:
         return []
     quoted = {name: shlex.quote(value) for name, value in values.items()}
     folder = shlex.quote(posixpath.dirname(values["path"]) or ".")
-    return _calls(Call(script.RUN, {"command": _SHELL[call.action].format(folder=folder, **quoted)}), conversation)
+    command = _SHELL[call.action].format(folder=folder, **quoted)
+    return offered_calls(Call(script.RUN, {"command": command}), conversation)
 
 
 def _arguments(tool: Tool, values: Mapping[str, str], folder: str) -> dict[str, Any] | None:
     """Return the values under the tool's own names, with filler for other required fields; None if they do not fit."""
-    properties, arguments = tool.schema.properties or {}, dict[str, Any]()
+    schema = tool.input_schema or tool.parameters or Schema()
+    properties, arguments = schema.properties or {}, dict[str, Any]()
     for name, value in values.items():
         own = next((candidate for candidate in _ARGUMENTS[name] if candidate in properties), None)
         if own is None:
@@ -212,16 +206,14 @@ def _arguments(tool: Tool, values: Mapping[str, str], folder: str) -> dict[str, 
         is_list = name == "command" and _kind(properties[own]) == "array"
         absolute = posixpath.join(folder, value) if name == "path" else value
         arguments[own] = ["bash", "-lc", value] if is_list else absolute
-    for name in tool.schema.required or ():
+    for name in schema.required or ():
         arguments.setdefault(name, _filler(properties.get(name)))
     return arguments
 
 
 def _filler(schema: Any) -> Any:
-    match schema:
-        case {"enum": [choice, *_]}:
-            return choice
-    return _FILLER.get(_kind(schema), "as the script says")
+    choices = schema.get("enum") if isinstance(schema, dict) else None
+    return choices[0] if choices else _FILLER.get(_kind(schema), "as the script says")
 
 
 def _kind(schema: Any) -> str:

@@ -21,7 +21,6 @@ FORMATS: dict[str, ModuleType] = {"/messages": anthropic, "/responses": response
 """The protocol of each address: a module with `read`, `whole`, `events`, `error` and `ERRORS`."""
 _MODEL = {"id": "fake-model", "type": "model", "object": "model", "display_name": "fake-model", "created": 0,
           "created_at": "2025-01-01T00:00:00Z", "owned_by": "idumb"}  # fmt: skip
-_OF_NO_RULE = -1
 
 
 class Sent(Struct, frozen=True):
@@ -62,7 +61,7 @@ class FakeModel:
         with self._lock:
             request = script.ModelRequest(asked.prompt, asked.answered, bool(asked.tools))
             chosen = script.choose(self._script, request, self._used)
-            self._used[_OF_NO_RULE if chosen.rule is None else chosen.rule] += 1
+            self._used[-1 if chosen.rule is None else chosen.rule] += 1  # -1 is no rule
             number = self._used.total()
         answer, reply = chosen.answer, _reply(chosen.answer, asked, number)
         note = {
@@ -80,7 +79,7 @@ class FakeModel:
 
 def _reply(answer: Answer, asked: Conversation, number: int) -> Reply:
     text, refuses = answer.say, answer.fault == script.REFUSED
-    wanted = conversation.offered_calls(answer.calls, asked)
+    wanted = [call for action in answer.calls for call in conversation.offered_calls(action, asked)]
     if (structured := conversation.structured_call(answer.data, asked)) is not None:
         wanted.append(structured)
     elif answer.data is not None:

@@ -24,13 +24,11 @@ _DRIP_BYTES = 8
 _CLOSING = frozenset({script.CLOSED, script.SILENT, script.TRUNCATED})
 """Faults after which the connection ends."""
 
-Note = Callable[[Mapping[str, Any]], object]
-
 
 class Server(ThreadingHTTPServer):
     """Listens on the loopback address only; `port` 0 selects a free port."""
 
-    def __init__(self, scripted: Script, port: int, note: Note) -> None:
+    def __init__(self, scripted: Script, port: int, note: Callable[[Mapping[str, Any]], object]) -> None:
         self.model = FakeModel(scripted)
         self.note = note
         self.over = threading.Event()
