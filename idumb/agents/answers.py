@@ -136,7 +136,8 @@ class Report(Struct, frozen=True):
     """An agent's report of its work. Nothing in it is proof.
 
     `ended` is true if the final report is present. `error` is the reported error, `failure` its kind
-    (`idumb.domain.agent.FAILURES`). `denied` lists tool calls that the agent's own permissions denied.
+    (`idumb.domain.agent.FAILURES`). `denied` lists tool calls that the agent's own permissions denied. `handover` is
+    for the next attempt.
     """
 
     reply: str = ""
@@ -147,6 +148,7 @@ class Report(Struct, frozen=True):
     error: str = ""
     failure: str | None = None
     denied: tuple[str, ...] = ()
+    handover: str = ""
 
 
 def objects(data: bytes) -> Iterator[dict[str, Any]]:
@@ -183,24 +185,14 @@ def last_line(errors: bytes) -> str:
     return next((one_line(line) for line in reversed(lines) if line.strip()), "")
 
 
-class SelfReport(Struct, frozen=True):
-    """`failure` is one of `idumb.domain.agent.FAILURES`, or None if the program reports no failure."""
-
-    failure: str | None = None
-    message: str = ""
-    handover: str = ""
-    model: str | None = None
-    usage: Usage = Usage()
-
-
-def read_state_file(path: str, redact: Callable[[str], str]) -> SelfReport:
-    """Return the report without secrets; an empty one if the file is missing or invalid."""
+def read_state_file(path: str, redact: Callable[[str], str]) -> Report:
+    """Return what a program reports, without secrets; an empty report if the file is missing or invalid."""
     report = _object(_content(path))
     used = report.get("usage")
     usage = used if isinstance(used, dict) else {}
-    return SelfReport(
+    return Report(
         failure=_one_of(FAILURES, report),
-        message=redact(text(report.get("message"))),
+        error=redact(text(report.get("message"))),
         handover=redact(text(report.get("handover"))),
         model=redact(text(report.get("model"))) or None,
         usage=Usage(

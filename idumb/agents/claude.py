@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from idumb.agents import answers, failure_words
+from idumb.agents import answers, failure_words, known_agent
 from idumb.agents.answers import Report, inside, text
 from idumb.agents.known_agent import Call, Preset
 from idumb.domain import agent
@@ -22,7 +22,7 @@ def _arguments(call: Call) -> tuple[str, ...]:
         arguments += ["--setting-sources", "user", "--strict-mcp-config"]
     if call.schema:
         arguments += ["--json-schema", call.schema]
-    return (*arguments, "--model", call.model) if call.model is not None else tuple(arguments)
+    return (*arguments, *known_agent.model(call))
 
 
 def _variables(_: Call) -> dict[str, str]:

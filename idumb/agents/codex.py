@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from idumb.agents import answers, failure_words
+from idumb.agents import answers, failure_words, known_agent
 from idumb.agents.answers import Report, inside, text
 from idumb.agents.known_agent import Call, Preset
 from idumb.domain.agent import Usage
@@ -21,9 +21,7 @@ def _arguments(call: Call) -> tuple[str, ...]:
     arguments = ["exec", "--json", "--skip-git-repo-check", *_sandbox(call)]
     if call.schema_file:
         arguments += ["--output-schema", call.schema_file]
-    if call.model is not None:
-        arguments += ["--model", call.model]
-    return (*arguments, *_endpoint(call), "-")
+    return (*arguments, *known_agent.model(call), *_endpoint(call), "-")
 
 
 def _sandbox(call: Call) -> list[str]:

@@ -59,7 +59,7 @@ class CommandAgent(ProgramAgent):
         request: AgentRequest,
         finished: child_process.Finished,
         transcript: str | None,
-        report: answers.SelfReport,
+        report: answers.Report,
     ) -> AgentResult:
         output = finished.output.text(self._redact)
         ended, message = _ending(finished)
@@ -67,7 +67,7 @@ class CommandAgent(ProgramAgent):
             ended, message = _judged(ended, message, finished)
         if report.failure is not None:
             # Ignore the exit code: an agent that reports a failure did not do the work.
-            ended, message = outcome.FAILED if ended == outcome.COMPLETED else ended, report.message or message
+            ended, message = outcome.FAILED if ended == outcome.COMPLETED else ended, report.error or message
         failure = report.failure or (STALL if finished.limit == "idle" else None)
         return AgentResult(
             outcome=ended,

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 import os
 import secrets
-import stat
 import time
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -178,18 +177,17 @@ class _Place:
 
     def read_answer(self) -> _Answer | str:
         """Return the answer, else why it is unusable, or "" if there is none."""
-        try:
-            status = os.lstat(self.answer)
-        except OSError:
+        if not os.path.lexists(self.answer):
             return ""
-        if not stat.S_ISREG(status.st_mode) or status.st_size > _LARGEST:
-            return "it is not a regular file, or it is too large"
         try:
             with WorkspaceFiles(self._folder) as files:
-                text = files.read(os.path.basename(self.answer)).decode("utf-8")
-        except (FileProblem, UnicodeDecodeError):
+                data, size = files.beginning(os.path.basename(self.answer), _LARGEST)
+            text = data.decode("utf-8")
+        except FileProblem as problem:
+            return str(problem)
+        except UnicodeDecodeError:
             return "it is not valid UTF-8"
-        return _parsed(text, self.name)
+        return _parsed(text, self.name) if size <= _LARGEST else f"it is larger than {_LARGEST} bytes"
 
 
 def _parsed(text: str, name: str) -> _Answer | str:

@@ -174,7 +174,8 @@ class Row(KnownAgent, frozen=True):
     error: str = ""
 
 
-def _model(call: Call) -> tuple[str, ...]:
+def model(call: Call) -> tuple[str, ...]:
+    """Return the arguments that choose the model."""
     return ("--model", call.model) if call.model is not None else ()
 
 
@@ -239,7 +240,7 @@ def _opencode_variables(call: Call) -> dict[str, str]:
 ROWS: Mapping[str, Row] = {
     "gemini": Row(
         argv=("gemini", "--acp"),
-        arguments=_model,
+        arguments=model,
         # Without this, Gemini treats an unknown folder as untrusted and does not work in it.
         variables=lambda _: {"GEMINI_CLI_TRUST_WORKSPACE": "true"},
         files=_gemini_files,
@@ -263,7 +264,7 @@ ROWS: Mapping[str, Row] = {
     ),
     "qwen": Row(
         argv=("qwen", "--acp"),
-        arguments=_model,
+        arguments=model,
         variables=lambda call: {"OPENAI_MODEL": call.model} if call.model is not None else {},
         files=_qwen_files,
         state=(".qwen",),

@@ -105,7 +105,7 @@ def test_an_answer_is_never_read_through_a_link(tmp_path: Path) -> None:
     elsewhere = tmp_path / "secret"
     elsewhere.write_text("secret", encoding="utf-8")
     place.with_name(f"{place.stem}.answer.md").symlink_to(elsewhere)
-    assert "not a regular file" in who.run(request).message
+    assert "does not follow it" in who.run(request).message
 
 
 def test_the_same_question_reuses_its_handoff_and_new_feedback_makes_another(tmp_path: Path) -> None:

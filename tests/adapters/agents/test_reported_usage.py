@@ -62,4 +62,4 @@ def test_no_program_report_yields_an_impossible_amount(tmp_path: Path) -> None:
     used = {"tokens_in": HUGE, "tokens_out": -3, "cost_usd": 1e300}
     place.write_text(json.dumps({"usage": used, "message": "kept"}), encoding="utf-8")
     report = answers.read_state_file(str(place), str)
-    assert (report.usage, report.message) == (Usage(), "kept")
+    assert (report.usage, report.error) == (Usage(), "kept")

@@ -174,7 +174,7 @@ def test_a_link_is_never_read(tmp_path: Path) -> None:
     scene.place.symlink_to(other)
     assert not scene.listening.look()
     assert scene.heard == []
-    assert answers.read_state_file(str(scene.place), redact) == answers.SelfReport()
+    assert answers.read_state_file(str(scene.place), redact) == answers.Report()
 
 
 def test_a_repeated_state_is_not_reported(tmp_path: Path) -> None:
