@@ -187,7 +187,7 @@ def last_line(errors: bytes) -> str:
 
 def read_state_file(path: str, redact: Callable[[str], str]) -> Report:
     """Return what a program reports, without secrets; an empty report if the file is missing or invalid."""
-    report = _object(_content(path))
+    report = _read(path)
     used = report.get("usage")
     usage = used if isinstance(used, dict) else {}
     return Report(
@@ -203,28 +203,15 @@ def read_state_file(path: str, redact: Callable[[str], str]) -> Report:
     )
 
 
-def _content(path: str) -> bytes:
-    """Return what is in the file; nothing if it is missing, too large, a link or no regular file."""
-    try:
-        data = named_files.read(path, STATE_BYTES + 1, links=False)
-    except OSError:
-        return b""
-    return data if len(data) <= STATE_BYTES else b""
+def _read(path: str) -> dict[str, Any]:
+    return named_files.read_object(path, STATE_BYTES, links=False)
 
 
-def claim(data: bytes) -> Claim | None:
-    """Return the file's content, secrets included; None if it is missing, empty or only partly written."""
-    report = _object(data)
+def claim(path: str) -> Claim | None:
+    """Return what a state file claims, secrets included; None if it is missing, empty or only partly written."""
+    report = _read(path)
     state = _one_of(STATES, report)
     return None if state is None else Claim(state, text(report.get("message")))
-
-
-def _object(data: bytes) -> dict[str, Any]:
-    try:
-        value = canonical_json.decode(data)
-    except ValueError:
-        return {}
-    return value if isinstance(value, dict) else {}
 
 
 def _one_of(states: Collection[str], report: Mapping[str, Any]) -> str | None:
@@ -263,7 +250,7 @@ class StateFileWatch:
         return self._claim is not None and self._claim.state == WAITS
 
     def look(self) -> bool:
-        before, self._claim = self._claim, claim(_content(self._path))
+        before, self._claim = self._claim, claim(self._path)
         self._pass_on()
         return self._claim not in (None, before)
 

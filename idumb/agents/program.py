@@ -14,12 +14,12 @@ from msgspec.structs import replace
 from idumb.agents.adapter import Adapter, Equipment
 from idumb.agents.answers import StateFileWatch
 from idumb.app.ports import Hear
-from idumb.domain import agent, canonical_json, failures, outcome
+from idumb.domain import agent, failures, outcome
 from idumb.domain.agent import AgentRequest, AgentResult, Readiness
 from idumb.domain.errors import AdapterError
 from idumb.domain.permissions import is_below
 from idumb.domain.settings import Binding
-from idumb.system import child_process
+from idumb.system import child_process, named_files
 
 STATE_FILE = "IDUMB_STATE_FILE"
 HOME, OWN_HOME, USER_HOME = "home", "own", "user"
@@ -246,7 +246,8 @@ def installed_version(program: str) -> str:
     real = folder = os.path.realpath(program)
     for _ in range(_DEEPEST):
         folder = os.path.dirname(folder)
-        if version := _package_version(os.path.join(folder, "package.json")):
+        version = named_files.read_object(os.path.join(folder, "package.json")).get("version")
+        if version and isinstance(version, str):
             return version
         if os.path.basename(folder) == "node_modules":
             break
@@ -257,16 +258,6 @@ def installed_version(program: str) -> str:
             return hashlib.file_digest(file, "sha256").hexdigest()[:12]
     except OSError:
         return ""
-
-
-def _package_version(path: str) -> str:
-    try:
-        with open(path, "rb") as file:
-            package = canonical_json.decode(file.read())
-    except (OSError, ValueError):
-        return ""
-    version = package.get("version") if isinstance(package, dict) else None
-    return version if isinstance(version, str) else ""
 
 
 class InputFiles(Struct, frozen=True):

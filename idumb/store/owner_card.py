@@ -12,10 +12,9 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from idumb.domain import canonical_json
 from idumb.domain.action import Action
 from idumb.domain.errors import Refusal, StoreError
-from idumb.system import atomic_write, machine, private_folders, process_tree
+from idumb.system import atomic_write, machine, named_files, private_folders, process_tree
 
 RUNNING = "running"
 STOPPED = "stopped"
@@ -89,12 +88,7 @@ Card = Mapping[str, Any]
 
 def read(path: str) -> Card:
     """Return the card's content; empty if there is no readable one."""
-    try:
-        with open(path, encoding="utf-8") as stream:
-            card = canonical_json.decode(stream.read())
-    except (OSError, ValueError):
-        return {}
-    return card if isinstance(card, dict) else {}
+    return named_files.read_object(path)
 
 
 def holder(path: str) -> Card | None:

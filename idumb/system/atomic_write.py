@@ -100,9 +100,9 @@ def _entered(here: int, part: str, path: str, gained: set[str] | None) -> int:
     return os.open(part, _FOLDER, dir_fd=here)
 
 
-def free_name(path: str, mark: str = "~", first: str = "") -> str:
-    """Return `first`, if it is given and nothing is there, else `path` with the mark and the lowest free number."""
-    number, place = 1, first or f"{path}{mark}1"
+def free_name(path: str, mark: str = "~") -> str:
+    """Return `path` with the mark and the lowest number of which there is nothing."""
+    number, place = 1, f"{path}{mark}1"
     while os.path.lexists(place):
         number += 1
         place = f"{path}{mark}{number}"
@@ -186,8 +186,7 @@ class FileBackupStore:
         """Move a file or folder here, within one file system, and return its new path."""
         folder = os.path.join(self._folder, kind)
         private_folders.make(folder)
-        name = os.path.join(folder, os.path.basename(path))
-        target = free_name(name, first=name)
+        target = free_name(os.path.join(folder, os.path.basename(path)))
         os.rename(path, target)
         sync_folder(folder)
         return target

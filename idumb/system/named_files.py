@@ -34,22 +34,19 @@ class LocalToolchain:
 
     def files(self) -> tuple[str, ...]:
         """Absolute paths of the files that `template` and `versions` depend on."""
-        templates = (_shipped_place(_template(role)) for role in ROLES)
+        templates = (_shipped_place(f"prompts/{role}.md") for role in ROLES)
         return tuple(path for path in (self._git(), *templates) if path is not None)
 
     def template(self, name: str) -> str:
         """The text of a shipped prompt template; "" if there is none."""
-        return shipped_template(_template(name)) if _shipped_place(_template(name)) else ""
+        place = f"prompts/{name}.md"
+        return shipped_template(place) if _shipped_place(place) else ""
 
     def versions(self) -> Mapping[str, str]:
         """Program name to version text."""
         import platform
 
         return {"python": platform.python_version(), "git": self._git_version()}
-
-
-def _template(role: str) -> str:
-    return f"prompts/{role}.md"
 
 
 class NamedFiles:
@@ -75,14 +72,7 @@ class NamedFiles:
                 continue
             if max(status.st_ctime_ns, status.st_mtime_ns) > now - clock.TICK:
                 return None
-            facts = (
-                status.st_mode,
-                status.st_dev,
-                status.st_ino,
-                status.st_size,
-                status.st_mtime_ns,
-                status.st_ctime_ns,
-            )
+            facts = (*status[:7], status.st_mtime_ns, status.st_ctime_ns)  # from the mode to the size
             digest.update(f"{path}\0{facts}\0".encode("utf-8", "surrogateescape"))
         return digest.hexdigest()
 
@@ -152,6 +142,18 @@ def read(path: str, most: int, *, links: bool = True) -> bytes:
         return stream.read(most)
 
 
+def read_object(path: str, most: int = 64 * 1024 * 1024, *, links: bool = True) -> dict[str, Any]:
+    """Return the JSON object in a file; an empty one if there is none, or it is larger than `most` bytes."""
+    import json
+
+    try:
+        data = read(path, most + 1, links=links)
+        value = json.loads(data) if len(data) <= most else None
+    except (OSError, ValueError, RecursionError):
+        return {}
+    return value if isinstance(value, dict) else {}
+
+
 def _folder(name: str) -> str:
     """Return the folder of this name in the package of a wheel, else the one next to the package."""
     packed = os.path.join(_PACKAGE, f"_{name}")
@@ -175,7 +177,7 @@ def _shipped_place(name: str) -> str | None:
 
 def shipped_commands() -> dict[str, str]:
     """Return the text of every slash command by name. Raises FileNotFoundError if the installation lacks them."""
-    return _texts(_folder("commands"), "slash commands")
+    return _texts("commands")
 
 
 def shipped_pages() -> dict[str, str]:
@@ -183,14 +185,14 @@ def shipped_pages() -> dict[str, str]:
 
     Raises FileNotFoundError if the installation lacks them.
     """
-    return _texts(_folder("docs"), "help pages")
+    return _texts("docs")
 
 
 def shipped_schemas() -> dict[str, Any]:
     """Return every JSON Schema by name. Raises FileNotFoundError if the installation lacks them."""
     import json
 
-    return {name: json.loads(text) for name, text in _texts(f"{_folder('docs')}/schemas", "schemas", ".json").items()}
+    return {name: json.loads(text) for name, text in _texts("docs/schemas", ".json").items()}
 
 
 def shipped_snippets() -> dict[str, Any]:
@@ -206,10 +208,10 @@ def shipped_workflows() -> str | None:
     return _shipped_place("workflows")
 
 
-def _texts(folder: str, content: str, ending: str = ".md") -> dict[str, str]:
+def _texts(place: str, ending: str = ".md") -> dict[str, str]:
+    folder, texts = _folder(place), dict[str, str]()
     if not os.path.isdir(folder):
-        raise FileNotFoundError(2, f"This installation of idumb lacks its {content}", os.path.basename(folder))
-    texts = {}
+        raise FileNotFoundError(2, f"This installation of idumb lacks its {place}", place)
     for name in sorted(os.listdir(folder)):
         if name.endswith(ending) and name != "README.md":
             with open(os.path.join(folder, name), encoding="utf-8") as stream:
