@@ -185,12 +185,7 @@ def test_the_prompt_says_that_commands_are_refused(tmp_path: Path) -> None:
         (("error", "-32603", "429 Too Many Requests sk-secret"), outcome.ERRORED, agent.RATE_LIMITED, "[key]"),
         (("error", "-32603", "connect ECONNREFUSED"), outcome.ERRORED, agent.NETWORK, "ECONNREFUSED"),
         (("error", "-32000", "who are you"), outcome.ERRORED, agent.NOT_LOGGED_IN, "who are you"),
-        (
-            ("error", "-32603", "the model big does not exist"),
-            outcome.ERRORED,
-            agent.UNKNOWN_MODEL,
-            "big does not exist",
-        ),
+        (("error", "-32603", "the model big does not exist"), outcome.ERRORED, agent.UNKNOWN_MODEL, "does not exist"),
         (("locked",), outcome.ERRORED, agent.NOT_LOGGED_IN, "Authentication required"),
         (("future",), outcome.FAILED, agent.MALFORMED, "version 2"),
         (("die",), outcome.ERRORED, agent.MALFORMED, "out of luck"),
