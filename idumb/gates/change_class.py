@@ -53,20 +53,16 @@ def judge(inputs: Inputs) -> Judged | None:
     ]
     uncertain = [f"{path}: {one.words}" for path, one in judged if one.change == UNKNOWN]
     if not wrong and uncertain and declared != BREAKING:
-        return _unproven(f"unknown whether the change is {declared}: {wording.listed(uncertain, 10, between='; ')}")
+        words = f"unknown whether the change is {declared}: {wording.listed(uncertain, 10, between='; ')}"
+        return Judged(words=words, result=evidence.UNPROVEN)
     others = wording.listed(path for path, one in judged if one.change == _NOT_JUDGED)
     unread = f"{_NOT_JUDGED}, because idumb reads the public names of Python only: {others}" if others else ""
     classes = [CLASSES.index(one.change) for _, one in judged if one.change in CLASSES]
     if others and not classes:
-        return _unproven(unread, level=0)
+        subject = f"{evidence.GATE}{gate_table.CHANGE_CLASS}"
+        return Judged(proofs=(Evidence(subject, unread, evidence.UNPROVEN, output=unread, level=0),))
     words = _words(CLASSES[max(classes)], declared) if classes else f"declared {declared}"
     return Judged(wrong, f"{words}; {unread}" if others else words)
-
-
-def _unproven(words: str, *, level: int = 1) -> Judged:
-    row = gate_table.of_name(gate_table.CHANGE_CLASS)
-    subject, text = f"{evidence.GATE}{gate_table.CHANGE_CLASS}", words if row is None or level == 0 else row.summary
-    return Judged(proofs=(Evidence(subject, text, evidence.UNPROVEN, output=words, level=level),))
 
 
 def _words(least: str, declared: str) -> str:

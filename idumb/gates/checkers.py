@@ -35,7 +35,7 @@ def _judge(name: str, inputs: Inputs) -> Judged:
     if not commands:
         names = wording.listed((each.label for each in project_checkers.CHECKERS if each.gate == name), 9)
         words = f"the project's top folder configures none of {names}; {_line(name)}"
-        return Judged(proofs=(Evidence(f"{GATE}{name}", _summary(name), evidence.ERRORED, output=words),))
+        return Judged(words=words, result=evidence.ERRORED)
     return Judged(proofs=tuple(_compare(name, command, inputs) for command in commands))
 
 

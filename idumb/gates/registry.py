@@ -18,7 +18,6 @@ from msgspec.structs import replace
 from idumb.domain.errors import IdumbError
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import evidence, gate_table
-from idumb.domain.proof.evidence import GATE, Evidence
 from idumb.domain.proof.gate import NEVER, Deadline, Inputs, Judged, OutOfTimeError
 from idumb.domain.proof.ledger import Definitions
 
@@ -104,11 +103,11 @@ def _bounded(
     try:
         return load()(replace(inputs, read=timed(inputs.read), entry=timed(inputs.entry), before=timed(inputs.before)))
     except OutOfTimeError as expired:
-        return _no_pass(name, evidence.TIMED_OUT, f"{judged} was {expired}")
+        return Judged(words=f"{judged} was {expired}", result=evidence.TIMED_OUT)
     except IdumbError:
         raise
     except Exception as problem:  # noqa: BLE001 - whatever is wrong in a gate, the work must not be lost to it
-        return _no_pass(name, evidence.ERRORED, _words(name, problem, judged))
+        return Judged(words=_words(name, problem, judged), result=evidence.ERRORED)
 
 
 def _words(name: str, problem: Exception, path: str) -> str:
@@ -127,11 +126,6 @@ def _without(name: str) -> str:
     if row is not None and row.lowest == 0:
         return f"Until it is fixed, `gates: {{{row.name}: {{level: 0}}}}` continues without the gate."
     return "Until it is fixed, omit the gate from the configuration."
-
-
-def _no_pass(name: str, result: str, words: str) -> Judged:
-    row = gate_table.of_name(name)
-    return Judged(proofs=(Evidence(f"{GATE}{name}", name if row is None else row.summary, result, output=words),))
 
 
 def _runs(name: str, inputs: Inputs) -> bool:

@@ -77,23 +77,24 @@ class Violation(NamedTuple):
 class Judged(NamedTuple):
     """What a gate found: violations, or `words` about what it judged. `proofs` is evidence of its own form.
 
-    Evidence of level 0 keeps that level: it says what the gate did not judge.
+    Without `result`, it passed unless there are violations. Evidence of level 0 keeps that level: it says what the gate
+    did not judge.
     """
 
     violations: Sequence[Violation] = ()
     words: str = ""
     proofs: tuple[Evidence, ...] = ()
+    result: str = ""
 
 
 def evidence_of(name: str, judged: Judged, level: int) -> tuple[Evidence, ...]:
     """Return the evidence of a gate that applied."""
     if judged.proofs:
         return tuple(replace(proof, level=level if proof.level else 0) for proof in judged.proofs)
-    row = gate_table.of_name(name)
-    summary = name if row is None else row.summary
-    if not judged.violations:
-        return (Evidence(f"{GATE}{name}", summary, evidence.PASSED, output=judged.words, level=level),)
-    return (Evidence(f"{GATE}{name}", summary, evidence.FAILED, output=lines(judged.violations), level=level),)
+    summary = row.summary if (row := gate_table.of_name(name)) is not None else name
+    result = judged.result or (evidence.FAILED if judged.violations else evidence.PASSED)
+    words = lines(judged.violations) if judged.violations else judged.words
+    return (Evidence(f"{GATE}{name}", summary, result, output=words, level=level),)
 
 
 def could_not_judge(proof: Evidence) -> bool:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
-from idumb.domain.proof import evidence
+from idumb.domain.proof import evidence, gate
 from idumb.domain.proof.gate import Inputs, Judged
 from idumb.gates import registry
 from idumb.gates.registry import StepGate, StepGates
@@ -31,7 +31,7 @@ def judged_by(
     monkeypatch.setattr(registry, "GATES", (StepGate("syntax", lambda _: True, "syntax"),))
     ((name, result),) = StepGates(now).judge(inputs)
     assert name == "syntax"
-    return result.proofs[0]
+    return gate.evidence_of(name, result, 1)[0]
 
 
 def test_a_gate_without_time_has_not_passed_and_names_the_next_file(monkeypatch: pytest.MonkeyPatch) -> None:
