@@ -181,7 +181,8 @@ def test_roll_back_reverts_the_task_and_those_after_it(project: Project) -> None
     """R-ASK-2, R-GIT-3: earlier work stays, and undo restores the work with its question."""
     answer = decide(project, QUESTION, "roll-back")
     assert answer.code == 0, answer
-    assert answer.data["result"]["to"] == "T1-01"
+    (answered,) = project.events("--kind", "decision.answered")
+    assert (answer.data["result"]["to"], answered["payload"]["choice"]) == ("T1-01", "roll-back")
     assert [project.exists(path) for path in ("a.txt", "b.txt", "c.txt")] == [True, False, False]
     assert status(project)["T1-02"] == "ready"
     assert (decisions(project), letters(project)) == ([], [])

@@ -9,6 +9,8 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
+from idumb.app.attempt import handoff_writer
+from idumb.app.engine import moves, runner
 from idumb.domain import outcome
 from idumb.domain.action import Answer, seconds_until
 from idumb.domain.agent import AgentRequest, AgentResult
@@ -18,6 +20,7 @@ from idumb.domain.plans.workflow import Flow, Take, Value, Workflow
 from tests.support.cases import every
 from tests.support.engine_run import EngineRun
 from tests.support.engine_run import task as work
+from tests.unit.app.test_recovery import JUDGED, answered
 
 TYPES = {
     ("inputs", "big"): expression.BOOLEAN,
@@ -281,16 +284,19 @@ def test_a_step_that_changes_nothing_makes_no_commit() -> None:
     assert run.state.tasks["T1-a"].checkpoint.commit is None
 
 
-def test_a_handoff_carries_the_outputs_and_the_summary_of_its_step() -> None:
-    """R-HAND-1."""
-    summary = Value("summary", "text")
-    receiver = (Handoff("validator"),)
-    answer = json.dumps({"size": 2, "summary": "all is well"})
-    run = running(step("a", outputs=(SIZE, summary), handoff_to=receiver), answers={"a": answer})
-    run.run()
+@every("judged", [False, True])
+def test_a_handoff_carries_the_outputs_and_the_summary_of_its_step(*, judged: bool) -> None:
+    """R-HAND-1: it is written at once, also after a person judged the step."""
+    said = {"size": 2, "summary": "all is well"}
+    made = step("a", outputs=(SIZE, Value("summary", "text")), handoff_to=(Handoff("validator"),))
+    made = replace(made, acceptance=(*made.acceptance, *JUDGED * judged))
+    run = running(made, answers={"a": json.dumps(said)})
+    process = answered(run).process() if judged else run.process()
+    moves.resolve_waiting(process)
+    runner.run_tasks(process)
     (event,) = run.events("handoff.created")
-    assert event.payload["outputs"] == {"size": 2, "summary": "all is well"}
-    assert event.payload["summary"] == "all is well"
+    assert (event.payload["outputs"], event.payload["summary"]) == (said, said["summary"])
+    assert process.services.reports.read(f"{handoff_writer.FOLDER}/{event.payload['handoff_id']}.md")
 
 
 def test_variables_reach_only_steps_of_workflows_and_never_the_text_of_a_command() -> None:
