@@ -204,21 +204,21 @@ def test_the_work_of_an_agent_is_corrected_by_hand_judged_and_committed(taken: P
 
 @pytest.mark.nightly
 def test_a_file_that_the_user_corrected_already_stays_as_it_is(taken: Project) -> None:
-    """R-RUN-5: the correction alone does not continue the run; its answer names the command that does."""
+    """R-RUN-5: his correction alone does not continue the run; other line endings than a checkout's are none."""
+    taken.repo.git("config", "core.autocrlf", "true")
     taken.repo.write("a.txt", "right\n")
     resumed = taken.json("resume", "1", "--no-verify")
     assert (resumed.code, "idumb take T1-01" in [way["command"] for way in resumed.object["ways"]]) == (1, True)
     refused = taken.json("accept", "T1-01", "--why", "it is fine")
     assert (refused.code, refused.error["code"]) == (4, "task.changed-since")
     assert taken.json("take", "T1-01").code == 0
-    assert (taken.read("a.txt"), taken.read("b.txt")) == ("right\n", "two\n")
+    assert ((taken.folder / "a.txt").read_bytes(), (taken.folder / "b.txt").read_bytes()) == (b"right\n", b"two\r\n")
     assert taken.json("submit", "T1-01", "--no-verify").code == 0
 
 
 def test_giving_up_takes_the_work_out_of_the_tree_again(taken: Project) -> None:
     taken.json("take", "T1-01")
-    assert (
-        taken.json("resume", "1", "--judge").error["hint"] == "idumb submit T1-01; or idumb give-up T1-01 --why REASON"
-    )
+    hint = taken.json("resume", "1", "--judge").error["hint"]
+    assert hint == "idumb submit T1-01; or idumb give-up T1-01 --why REASON"
     assert taken.json("give-up", "T1-01", "--why", "later").code == 0
     assert taken.repo.git("status", "--porcelain", "a.txt", "b.txt") == ""

@@ -61,9 +61,8 @@ def take_back(context: RunContext, attempt: Attempt) -> None:
         return
     trees, work = context.services.trees, delivered(context, attempt)
     if attempt.proven is not None and attempt.message:
-        context.services.history.unfollow(
-            context.work.committed(attempt.judged_on, attempt.candidate, attempt.committed)
-        )
+        committed = context.work.committed(attempt.judged_on, attempt.candidate, attempt.committed)
+        context.services.history.unfollow(committed)
     present = trees.scan(attempt.changed)
     ours = [p for p in attempt.changed if p not in attempt.yours and trees.entry(present, p) == trees.entry(work, p)]
     trees.restore(_before(context, attempt), work, context.services.history.uncommitted(ours))
@@ -152,8 +151,9 @@ def put(services: Services, work: str, before: str, base: str, paths: Sequence[s
     trees = services.trees
     conflicts = trees.restore(work, before, paths) if paths else ()
     same = unmodified(services, base, [conflict.path for conflict in conflicts])
-    if not conflicts or len(same) < len(conflicts):
-        return conflicts
+    changed = tuple(conflict for conflict in conflicts if conflict.path not in same)
+    if changed or not same:
+        return changed
     return trees.restore(work, trees.overlay(before, trees.scan(same), same), paths)
 
 
