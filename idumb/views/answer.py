@@ -7,6 +7,7 @@ from importlib import import_module
 from typing import Any
 
 from idumb.domain.action import Action, plain
+from idumb.system import escaping
 from idumb.views import forms, markup, phrases
 
 Data = Mapping[str, Any]
@@ -30,8 +31,9 @@ def render(text: str, data: Data) -> str:
     if module == "status" and "phases" not in data:
         module = "run"  # the next task of one phase
     answers: Any = import_module(f"idumb.views.answers.{module}")
-    data = plain(data)
-    shown = data if text in _DOCUMENTS else escaped(data)
+    if module == "status":  # its data has much more than its lines
+        return phrases.whole(escaping.show_line(line) for line in getattr(answers, function)(data))
+    shown = plain(data) if text in _DOCUMENTS else escaped(data)
     form = getattr(answers, "FORMS", {}).get(function)
     lines: Sequence[str] | str = getattr(answers, function)(shown) if form is None else forms.fill(form, shown)
     return lines if isinstance(lines, str) else phrases.whole([*lines, *phrases.commands(shown)])
@@ -45,15 +47,17 @@ _BLOCKS_OF = frozenset({"handoff.summary", "handoff.next_steps", "diagnosis.text
 
 
 def escaped(value: Any, key: str = "", parent: str = "") -> Any:
-    """Return data with control characters as escapes, and each text on one line unless it is a block."""
+    """Return data with control characters as escapes, and each text or action on one line unless it is a block."""
+    if value is None or isinstance(value, int | float):
+        return value
     if isinstance(value, str):
         is_block = key in _BLOCKS or f"{parent}.{key}" in _BLOCKS_OF
         return markup.visible(value) if is_block else markup.one_line(value)
-    if isinstance(value, dict):
+    if isinstance(value, Mapping):
         return {escaped(name): escaped(each, name, key) for name, each in value.items()}
-    if isinstance(value, list | tuple):
+    if isinstance(value, Sequence):
         return [escaped(each, key, parent) for each in value]
-    return value
+    return markup.one_line(str(value)) if isinstance(value, Action) else value
 
 
 def whole(
@@ -105,32 +109,17 @@ def failure(
     *,
     width: int | None = None,
 ) -> str:
-    """Return the text for standard error. `following` are the next commands of the answer, `hint` mostly the first.
+    """Return what happened, the evidence, and one block of advice that ends with a command, for standard error.
 
-    `width` is that of the terminal, None without one.
+    `following` are the next commands of the answer, `hint` mostly the first. `width` is that of the terminal, None
+    without one: then words do not wrap at it. Commands stay whole.
     """
     from idumb.domain import refusals
 
     known = {**(details or {})}
     choices = refusals.complete(code, message, hint, known).get("choices", ())
-    data = {
-        "code": code,
-        "message": message,
-        "hint": hint,
-        "is_command": isinstance(hint, Action),
-        "details": {**known, "choices": choices},
-        "findings": findings,
-        "next": following,
-    }
-    return _refusal(escaped(plain(data)), width)
-
-
-def _refusal(data: Data, width: int | None) -> str:
-    """Return what happened, the evidence, and one block of advice that ends with a command.
-
-    `data` has `code`, `message`, `hint`, `details`, `findings`, and the `next` commands, all escaped.
-    Words wrap at the width of a terminal, not without one; commands stay whole.
-    """
+    facts = {"message": message, "hint": hint, "details": {**known, "choices": choices}, "next": following}
+    data = escaped({**facts, "code": code, "findings": findings, "is_command": isinstance(hint, Action)})
     columns = width or _COLUMNS
     head = [f"idumb: {data['message']} [{data['code']}]"]
     found = [phrases.findings([row]) for row in data["findings"]]

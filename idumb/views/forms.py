@@ -13,6 +13,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 import sys
 from collections.abc import Callable, Mapping
@@ -94,14 +95,20 @@ def _rows(data: Mapping[str, Any], path: str, form: str, most: int) -> list[str]
 def _line(form: str, data: Mapping[str, Any]) -> list[str]:
     """Return the line with its values, or nothing if one is missing."""
     line = ""
-    for number, part in enumerate(_OPTIONAL.split(form)):
-        values = [_text(name, in_form, data) for name, in_form in _FIELD.findall(part)]
+    for number, (words, fields) in enumerate(_parsed(form)):
+        values = [_text(name, in_form, data) for name, in_form in fields]
         if None not in values:
-            given = map(str, values)
-            line += _FIELD.sub(lambda _, given=given: next(given), part)
+            line += words % tuple(values)
         elif number % 2 == 0:  # not in brackets
             return []
     return [line]
+
+
+@functools.cache
+def _parsed(form: str) -> list[tuple[str, list[tuple[str, str]]]]:
+    """Return the parts of a line, every second one of which is in brackets: its words, with %s for each field."""
+    parts = _OPTIONAL.split(form)
+    return [(_FIELD.sub("%s", part.replace("%", "%%")), _FIELD.findall(part)) for part in parts]
 
 
 def _text(names: str, form: str, data: Mapping[str, Any]) -> str | None:

@@ -118,22 +118,20 @@ def _valid(data: phrases.Data) -> list[str]:
 
 def _next(data: phrases.Data) -> Iterator[str]:
     """Yield the next command, then that for use without a terminal."""
-    phase = data["phase"]
-    command = data.get("run_command") or f"idumb execute-phase {phase}"
+    phase, is_live = data["phase"], (data.get("approval") or {}).get("standing") == "live"
     if data.get("verified"):
         yield "This contract is verified."
-    elif (data.get("approval") or {}).get("standing") == "live":
-        yield f"Next: {command} (this contract is approved)"
-    elif data["mode"] == "strict":
+        return
+    command, flag = data.get("run_command") or f"idumb execute-phase {phase}", f"--approve {data['consent_hash']}"
+    if data["mode"] == "strict" and not is_live:
         question_ids = ",".join(question["id"] for question in data.get("open_questions", ()))
         answers = f" --answer {question_ids}=yes" if question_ids else ""
-        yield f"Next: idumb approve {phase} (it shows what will run, and asks)"
-        yield f"  without a terminal: idumb approve {phase} --hash {data['contract_hash']}{answers}"
-    elif data.get("consent"):
-        yield f"Next: {command} (you already consented to this contract)"
-    else:
-        yield f"Next: {command} (it shows what will run, and asks)"
-        yield f"  without a terminal: {command} --approve {data['consent_hash']}"
+        command, flag = f"idumb approve {phase}", f"--hash {data['contract_hash']}{answers}"
+    elif is_live or data.get("consent"):
+        yield f"Next: {command} ({'this contract is approved' if is_live else 'you consented to this contract'})"
+        return
+    yield f"Next: {command} (it shows what will run, and asks)"
+    yield f"  without a terminal: {command} {flag}"
 
 
 def graph(data: phrases.Data) -> phrases.Lines:

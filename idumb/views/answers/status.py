@@ -53,7 +53,7 @@ else ROADMAP.md lists no phases, and there are no phase folders.
 """
 
 
-def status(view: phrases.Data) -> str:
+def status(view: phrases.Data) -> list[str]:
     """Return each phase with its counts, its questions, and the next command."""
     rows = [_row(row) for row in view["phases"]]
     nothing = view["initialised"] and not (rows or view.get("owner") or view.get("decisions"))
@@ -86,7 +86,7 @@ def _done(tasks: Mapping[str, int]) -> str:
     return f"{tasks.get('completed', 0) + tasks.get('accepted', 0)} of {tasks['total']} done"
 
 
-def upcoming(view: phrases.Data) -> str:
+def upcoming(view: phrases.Data) -> list[str]:
     """Return the next command, ready tasks, and why others wait."""
     row = next((each for each in view["phases"] if each["phase"] == view["next"].get("phase")), None)
     if row is None:
@@ -96,7 +96,7 @@ def upcoming(view: phrases.Data) -> str:
     return _ended(_UPCOMING, {**row, **view}, questions=row["decisions"], can_run_now=row["next"], not_yet=others)
 
 
-def roadmap(view: phrases.Data) -> str:
+def roadmap(view: phrases.Data) -> list[str]:
     """Return one line per phase; its state comes from the log, never from the file."""
     rows = [
         {**row, "said": _state(row), "done": _done(row["tasks"]) if row["tasks"]["total"] else ""}
@@ -105,14 +105,9 @@ def roadmap(view: phrases.Data) -> str:
     return _ended(_ROADMAP, view, rows=rows)
 
 
-def _ended(form: str, view: phrases.Data, **words: Any) -> str:
-    """Return the text, which ends with the next command and why, unless one of the lines above says it."""
+def _ended(form: str, view: phrases.Data, **words: Any) -> list[str]:
+    """Return the lines, which end with the next command and why, unless one of the lines above says it."""
     lines, following = forms.fill(form, {**view, **words}), view["next"]
-    is_said = any(line.endswith(following["why"]) for line in lines)
-    closing = "Next: {command}[  ({why})]\nelse Next: {why}"
-    return phrases.whole(
-        [
-            *lines,
-            *forms.fill(closing, {**following, "why": "" if is_said and following["command"] else following["why"]}),
-        ]
-    )
+    because = "" if any(line.endswith(following["why"]) for line in lines) else following["why"]
+    closing = "Next: {command}[  ({because})]\nelse Next: {why}"
+    return [*lines, *forms.fill(closing, {**following, "because": because})]

@@ -74,7 +74,9 @@ class LiveProgress:
         """
         if self._sight is not None and not self._has_seen:
             self._has_seen = True
-            self.board.state, self.board.expected, self.board.limit = self._sight.known(run)
+            state, self.board.expected, self.board.limit = self._sight.known(run)
+            # That of a dry run is in another log.
+            self.board.state = max(self.board.state, state, key=lambda each: each.last_seq)
             self.board.look = self._sight.look
 
     def note(self, text: str) -> None:

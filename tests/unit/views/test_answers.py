@@ -6,7 +6,6 @@ from typing import Any
 
 from idumb.domain.action import Action
 from idumb.views import answer
-from idumb.views.answers import status as answer_status
 from tests.support.cases import every
 
 FINDING = {
@@ -122,7 +121,8 @@ def test_status_and_next_say_each_fact_once_and_end_with_the_command() -> None:
     wrong = {"why": "PLAN.md:3: no title", "command": "idumb check-plan 1"}
     view = {**_view(problems=[wrong["why"]]), "next": {"phase": "1", **wrong}}
     held = [{"by": "T1-02", "status": "failed", "reason": "AC-1 failed", "tasks": ["T1-03"], "actions": ["idumb next"]}]
-    texts = answer_status.status(view), answer_status.upcoming(view), answer_status.upcoming(_view(blocked=held))
+    shown = (("status", view), ("upcoming", view), ("upcoming", _view(blocked=held)))
+    texts = [answer.render(f"status.{name}", each) for name, each in shown]
     ends = [text.splitlines()[-1].partition("  ")[0] for text in texts]
     assert ends == ["Next: idumb check-plan 1", "Next: idumb check-plan 1", "Next: idumb resume 1"]
     assert [text.count(wrong["why"]) for text in texts[:2]] == [1, 1]

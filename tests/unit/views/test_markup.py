@@ -91,10 +91,6 @@ def test_bytes_that_are_not_utf8_can_be_written_to_a_file() -> None:
     assert json.loads(markup.json_text({"path": path})) == {"path": path}
 
 
-def test_control_sequences_and_reversed_text_are_made_visible() -> None:
-    assert markup.visible("a\x1b[31mb\u202ec\u200bd") == "a\\x1b[31mb\\u202ec\\u200bd"
-
-
 def test_amounts_have_readable_units() -> None:
     assert [phrases.duration(s) for s in (0, 0.84, 9.96, 45, 65.4, 3600, 7384)] == [
         "0.0s", "0.8s", "10s", "45s", "1m05s", "1h00m", "2h03m",

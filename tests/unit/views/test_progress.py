@@ -155,9 +155,10 @@ def test_what_is_expected_of_a_run_is_read_once_and_again_after_an_answer() -> N
     reporter = LiveProgress(io.StringIO(), str, lambda: 0.0, sight)
     log = examples.partial_run()
     starts = [event for event in log.events if event.kind == "attempt.started"]
-    for event in (starts[0], starts[0]):
+    for event in (log.events[0], starts[0], starts[0]):
         reporter.event(event)
     assert (len(asked), reporter.board.limit) == (1, 5.0)
+    assert reporter.board.state.tasks["T1-01"].attempt.running, "another log does not have the run"
     answer = {"decision": "T1-01.limit.1", "choice": "raise", "by": "me", "guidance": ""}
     reporter.event(replace(starts[0], kind="decision.answered", payload=answer))
     reporter.event(starts[0])
