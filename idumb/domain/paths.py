@@ -201,10 +201,15 @@ def repository_of(path: str, repositories: Iterable[str]) -> str | None:
 
     For a glob, by its part before the first wildcard.
     """
+    fixed = f"{before_wildcard(path)}/"
+    return next((folder for folder in repositories if path == folder or fixed.startswith(f"{folder}/")), None)
+
+
+def before_wildcard(path: str) -> str:
+    """Return the folders of a path before its first name with a wildcard; the path itself if it has none."""
     names = path.rstrip("/").split("/")
     plain = next((n for n, name in enumerate(names) if has_wildcard(name)), len(names))
-    fixed = f"{path}/" if plain == len(names) else "".join(f"{name}/" for name in names[:plain])
-    return next((folder for folder in repositories if path == folder or fixed.startswith(f"{folder}/")), None)
+    return "/".join(names[:plain])
 
 
 def below_rules(folders: Iterable[str]) -> tuple[str, ...]:

@@ -81,11 +81,7 @@ def folders(contract: Contract) -> frozenset[str]:
 
 def _fixed(path: str) -> str:
     """Return a path up to its first name with a wildcard, and `*` for the rest."""
-    if not paths.has_wildcard(path):
-        return path
-    names = path.rstrip("/").split("/")
-    plain = next((n for n, name in enumerate(names) if paths.has_wildcard(name)), len(names))
-    return "/".join((*names[:plain], "*"))
+    return f"{paths.before_wildcard(path)}/*".removeprefix("/") if paths.has_wildcard(path) else path
 
 
 def _resolved(path: str, links: Mapping[str, str]) -> str:

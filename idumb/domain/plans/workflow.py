@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Collection, Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
-from msgspec import Struct, field
+from msgspec import Meta, Struct, convert, field
 from msgspec.structs import replace
 
 from idumb.domain.plans.expression import BOOLEAN, INTEGER, LIST, NUMBER, TEXT, Expression, evaluate
@@ -159,7 +159,7 @@ def shown(value: Any) -> str:
 
 def from_text(declared: Value, text: str) -> Any:
     """Return the typed value of a text; None if it is not valid."""
-    if _text(text) is None or len(text) > LONGEST_VALUE:
+    if len(text) > LONGEST_VALUE:
         return None
     value: Any = text
     if declared.type == INTEGER:
@@ -171,29 +171,21 @@ def from_text(declared: Value, text: str) -> Any:
     return from_json(declared, value)
 
 
+_Text = Annotated[str, Meta(max_length=MOST_TEXT, pattern=r"\A[^\0\ud800-\udfff]*\Z")]
+"""A text that an environment variable can hold."""
+_FORMS: Mapping[str, Any] = {
+    TEXT: _Text, CHOICE: _Text, LIST: list[_Text], BOOLEAN: bool,
+    INTEGER: Annotated[int, Meta(gt=-(10**18), lt=10**18)], NUMBER: Annotated[float, Meta(gt=-1e18, lt=1e18)],
+}  # fmt: skip
+
+
 def from_json(declared: Value, value: Any) -> Any:
     """Return a value of parsed JSON as the declared type; None if it has another type."""
-    if declared.type == TEXT:
-        return _text(value)
-    if declared.type == CHOICE:
-        return value if value in declared.choices else None
-    if declared.type == LIST:
-        valid = isinstance(value, list) and all(_text(item) is not None for item in value)
-        return list(value) if valid else None
-    if declared.type == BOOLEAN:
-        return value if isinstance(value, bool) else None
-    if isinstance(value, bool) or not isinstance(value, int | float):
+    try:
+        typed = convert(value, _FORMS[declared.type])
+    except ValueError:  # half of a character is one too
         return None
-    if declared.type == INTEGER:
-        return value if isinstance(value, int) and abs(value) < 10**18 else None
-    return float(value) if abs(value) < 10**18 else None
-
-
-def _text(value: Any) -> str | None:
-    """Return a text that an environment variable can hold, else None."""
-    if not isinstance(value, str) or len(value) > MOST_TEXT or "\0" in value:
-        return None
-    return None if any("\ud800" <= character <= "\udfff" for character in value) else value
+    return typed if declared.type != CHOICE or typed in declared.choices else None
 
 
 def schema(outputs: Iterable[Value]) -> dict[str, Any]:
