@@ -9,7 +9,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from idumb.domain import canonical_json
+from idumb.domain import canonical_json, whole_numbers
 from idumb.domain.runs import state_file
 from idumb.domain.runs.state_file import OldFile
 
@@ -48,7 +48,6 @@ _EXECUTION = re.compile(r"\.idumb/brain/execution/([^/]+)/(?:(progress)\.json|(c
 # Folders of an old iDumb's state; everything else in `.idumb/` belongs to the project.
 _FOLDERS = (".idumb/brain/", ".idumb/sessions/", ".idumb/anchors/", ".idumb/governance/", ".idumb/config.json")
 _OURS = frozenset({".idumb/config.yaml", ".idumb/.gitignore", ".idumb/brain/README.md"})
-_MOST_DIGITS = 300
 
 
 def old_state(path: str, data: bytes) -> OldFile | None:
@@ -105,23 +104,13 @@ def _object(data: bytes) -> dict[str, Any]:
     if data.lstrip()[:7] == b"<<<<<<<" or b"\n<<<<<<< " in data:
         raise ValueError("it has git conflict markers")
     try:
-        value = canonical_json.decode(
-            data.decode("utf-8-sig"), parse_constant=str, parse_int=_integer, parse_float=_number
-        )
+        value = canonical_json.decode(data.decode("utf-8-sig"), parse_int=whole_numbers.parse_json_int)
+        plain = json.loads(json.dumps(value, allow_nan=False))
     except ValueError as problem:
         raise ValueError(f"it is not JSON: {problem}") from problem
-    if not isinstance(value, dict):
+    if not isinstance(plain, dict):
         raise ValueError("it is not a JSON object")  # noqa: TRY004 (a fault of the file)
-    # The log cannot store half a surrogate pair.
-    return dict(json.loads(json.dumps(value).encode("ascii")))
-
-
-def _integer(digits: str) -> int | str:
-    return int(digits) if len(digits) < _MOST_DIGITS else digits
-
-
-def _number(digits: str) -> float | str:
-    return digits if abs(value := float(digits)) == float("inf") else value
+    return plain
 
 
 def _metadata(data: bytes) -> dict[str, Any]:
