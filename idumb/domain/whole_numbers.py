@@ -20,11 +20,10 @@ def parse(digits: str) -> int | None:
     return int(bare) if len(bare) <= _COUNTED else None
 
 
-def sort_key(digits: str) -> tuple[int, int, str]:
+def sort_key(digits: str) -> tuple[int, str]:
     """Return a key that sorts digit strings as numbers, whatever their length; equal for equal numbers."""
-    number = parse(digits)
     bare = digits.lstrip("0")
-    return (0, number, "") if number is not None else (len(bare), 0, bare)
+    return len(bare), bare
 
 
 def next_free(all_digits: Iterable[str]) -> int:

@@ -13,7 +13,7 @@ from idumb.domain import whole_numbers
 _DIGITS = r"\d+[A-Za-z]?(?:\.\d+[A-Za-z]?)*"
 _NUMBER = re.compile(rf"{_DIGITS}(?=$|[-_ ])")
 _OTHER = re.compile(rf"(?:phase[-_ ]?|[A-Z]{{1,6}}-)?({_DIGITS})(?=$|[-_ ]|\.(?!\d))", re.IGNORECASE)
-_TEXT = (-1, 0, "")  # before every number
+_TEXT = (-1, "")  # before every number
 _PARTS = re.compile(r"\d+|\D+")
 
 
@@ -65,7 +65,7 @@ def plan_files(names: Iterable[str]) -> list[str]:
     return sorted((name for name in names if name.endswith("PLAN.md") and not name.startswith(".")), key=natural)
 
 
-def natural(name: str) -> tuple[list[tuple[tuple[int, int, str], str]], str]:
+def natural(name: str) -> tuple[list[tuple[tuple[int, str], str]], str]:
     """Return the key that sorts `2-PLAN.md` before `10-PLAN.md`."""
     parts = [(whole_numbers.sort_key(p), "") if p[0].isdecimal() else (_TEXT, p) for p in _PARTS.findall(name)]
     return parts, name

@@ -119,7 +119,7 @@ def _is_open(services: Services, phase: str) -> bool:
 
 def _phase_key(number: str) -> tuple[Any, ...]:
     return tuple(
-        (0, *whole_numbers.sort_key(p)) if p.isdigit() else (1, 0, 0, p) for p in re.findall(r"\d+|[A-Za-z]+", number)
+        (0, *whole_numbers.sort_key(p)) if p.isdigit() else (1, 0, p) for p in re.findall(r"\d+|[A-Za-z]+", number)
     )
 
 
