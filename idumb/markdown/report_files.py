@@ -101,8 +101,6 @@ def _tasks(values: Mapping[str, Any], name: str) -> list[str]:
 
 
 def _object(data: bytes) -> dict[str, Any]:
-    if data.lstrip()[:7] == b"<<<<<<<" or b"\n<<<<<<< " in data:
-        raise ValueError("it has git conflict markers")
     try:
         value = canonical_json.decode(data.decode("utf-8-sig"), parse_int=whole_numbers.parse_json_int)
         plain = json.loads(json.dumps(value, allow_nan=False))
