@@ -238,9 +238,8 @@ def _submitted(
 ) -> Result:
     state = journal.state
     task_state = state.tasks[task.id]
-    following = next(schedule.ready(contract, state), None)
-    ended = None
-    if ending is not moves.READY and (ending.kind != "done" or following is None):
+    ended = Result()
+    if ending is not moves.READY and (ending.kind != "done" or next(schedule.ready(contract, state), None) is None):
         ended = run_lifecycle.close(services, journal, contract, request, ending)
     shown = schedule.statuses(contract, state)
     accepted = task_state.status in outcome.DONE
@@ -252,20 +251,17 @@ def _submitted(
         "attempt": task_state.attempt.number,
         **_verdict(services, attempt),
         "feedback": "" if accepted else task_state.context.feedback,
-        "ended": None if ended is None else dict(ended.data),
+        "ended": dict(ended.data) or None,
         "next": next_steps.available(services, contract, state, shown, task.id),
     }
-    warnings = () if ended is None else ended.warnings
-    if ended is not None and (accepted or ended.exit_code == errors.EXIT_WAITING):
-        return Result(data, ended.exit_code, warnings, ended.failure, ended.details)
-    if accepted:
-        return Result(data)
-    if ended is not None and ended.failure is not None and task_state.intended:
+    if accepted or ended.exit_code == errors.EXIT_WAITING:
+        return Result(data, ended.exit_code, ended.warnings, ended.failure, ended.details)
+    following, code = data["next"][0], errors.EXIT_FAILED
+    failure = ("task.not-accepted", f"{task.id} is not accepted: {task_state.reason}", following)
+    if ended.failure is not None and task_state.intended:
         words = f"{task.id} is accepted, but git refused its commit: {ending.words}"
-        return Result(data, ended.exit_code, warnings, (ended.failure[0], words, data["next"][0]), ended.details)
-    words = f"{task.id} is not accepted: {task_state.reason}"
-    details = {} if ended is None else ended.details
-    return Result(data, errors.EXIT_FAILED, warnings, ("task.not-accepted", words, data["next"][0]), details)
+        code, failure = ended.exit_code, (ended.failure[0], words, following)
+    return Result(data, code, ended.warnings, failure, ended.details)
 
 
 def _verdict(services: Services, attempt: Attempt | None) -> dict[str, Any]:
