@@ -27,23 +27,14 @@ from idumb.domain.agent import FAILURES, STATES, VALIDATOR, WAITS, AgentRequest,
 from idumb.domain.runs import spending
 from idumb.system import named_files
 
-VERDICTS = (outcome.PASS, outcome.PARTIAL, outcome.FAIL)
-_STRING, _INTEGER = {"type": "string"}, {"type": "integer"}
-
-
-def object_of(*optional: str, **properties: Any) -> dict[str, Any]:
-    """Return the JSON Schema of an object with these properties and no others; all but the `optional` are required."""
-    required = [name for name in properties if name not in optional]
-    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
-
-
-_PLACE = object_of(criterion=_STRING, file=_STRING, line=_INTEGER)
-_OUTPUT = object_of(criterion=_STRING, command=_STRING, output=_STRING)
-_FINDING = object_of(file=_STRING, line=_INTEGER, message=_STRING)
-VERDICT: Mapping[str, Any] = object_of(
-    verdict={**_STRING, "enum": list(VERDICTS)},
-    evidence={"type": "array", "items": {"anyOf": [_PLACE, _OUTPUT]}},
-    findings={"type": "array", "items": _FINDING},
+_TEXT, _LINE = replies.TEXT, replies.INTEGER
+_PLACE = replies.object_of(criterion=_TEXT, file=_TEXT, line=_LINE)
+_OUTPUT = replies.object_of(criterion=_TEXT, command=_TEXT, output=_TEXT)
+_FINDING = replies.object_of(file=_TEXT, line=_LINE, message=_TEXT)
+VERDICT: Mapping[str, Any] = replies.object_of(
+    verdict=replies.VERDICT,
+    evidence=replies.list_of({"anyOf": [_PLACE, _OUTPUT]}),
+    findings=replies.list_of(_FINDING),
 )
 """The JSON Schema of a verdict. An answer without `evidence` is valid but proves nothing."""
 
@@ -98,8 +89,8 @@ def judged(text: str) -> tuple[str, str, str | None]:
     if isinstance(answer, str):
         return outcome.ERRORED, answer, agent.MALFORMED
     verdict = answer["verdict"]
-    if not isinstance(verdict, str) or verdict not in VERDICTS:
-        return outcome.ERRORED, f"its verdict is not one of {', '.join(VERDICTS)}", agent.MALFORMED
+    if not isinstance(verdict, str) or verdict not in replies.VERDICTS:
+        return outcome.ERRORED, f"its verdict is not one of {', '.join(replies.VERDICTS)}", agent.MALFORMED
     findings = answer.get("findings") or []
     reasons = "; ".join(finding(f) for f in (findings if isinstance(findings, list) else [findings]))
     if verdict == outcome.PASS:

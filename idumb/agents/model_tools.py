@@ -13,11 +13,10 @@ import time
 from collections.abc import Callable, Container, Iterator, Mapping
 from typing import Any
 
-from idumb.agents import answers
 from idumb.agents.adapter import ApplyPatch, Redact
 from idumb.agents.steps import Reply, ToolCalls, content, in_short, record, touched_by
 from idumb.agents.workspace_files import FileProblem, WorkspaceFiles
-from idumb.domain import outcome, paths
+from idumb.domain import outcome, paths, replies
 from idumb.domain.agent import BUILDER, AgentRequest, StepRecord
 from idumb.domain.plans.plan import Step
 from idumb.system.redaction import MARK
@@ -82,7 +81,7 @@ def description(name: str) -> str:
 
 def schema(name: str) -> dict[str, Any]:
     """Return the JSON Schema of a tool's arguments."""
-    return answers.object_of("glob", **_TOOLS[name][1])
+    return replies.object_of("glob", **_TOOLS[name][1])
 
 
 class ModelTools:

@@ -10,12 +10,30 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from idumb.domain import outcome
+
 _Place = tuple[int, int, dict[str, Any]]
 """Start and end of an object in the text, and its value."""
 
 _OBJECT = re.compile(r"^[ \t\ufeff]*(?=\{)", re.MULTILINE)
 _CLOSES = re.compile(r"[ \t\r]*$", re.MULTILINE)
 _MOST_BROKEN = 1000
+
+
+VERDICTS = (outcome.PASS, outcome.PARTIAL, outcome.FAIL)
+TEXT, INTEGER = {"type": "string"}, {"type": "integer"}
+VERDICT = {**TEXT, "enum": list(VERDICTS)}
+"""JSON Schemas of parts of a reply."""
+
+
+def object_of(*optional: str, **properties: Any) -> dict[str, Any]:
+    """Return the JSON Schema of an object with these properties and no others; all but the `optional` are required."""
+    required = [name for name in properties if name not in optional]
+    return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
+
+
+def list_of(items: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": items}
 
 
 def answer(text: str, key: str) -> dict[str, Any] | str:

@@ -37,20 +37,8 @@ _MOST_QUESTIONS = 12
 Reader = Callable[[Question], str | None]
 """Read an answer at the terminal: "" leaves the question open, None ends the discussion."""
 
-_QUESTIONS_SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "required": ["questions"],
-    "properties": {
-        "questions": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["text"],
-                "properties": {"text": {"type": "string"}, "why": {"type": "string"}},
-            },
-        }
-    },
-}
+_QUESTION = replies.object_of("why", text=replies.TEXT, why=replies.TEXT)
+_QUESTIONS_SCHEMA = replies.object_of(questions=replies.list_of(_QUESTION))
 
 
 def research(

@@ -31,22 +31,8 @@ from idumb.domain.proof import gate_table
 _CLOSED = "passed"
 ROUNDS = 3
 
-VERDICT: Mapping[str, Any] = {
-    "type": "object",
-    "required": ["verdict", "findings"],
-    "properties": {
-        "verdict": {"enum": [outcome.PASS, outcome.PARTIAL, outcome.FAIL]},
-        "findings": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["message"],
-                "properties": {"task": {"type": "string"}, "message": {"type": "string"}, "fix": {"type": "string"}},
-            },
-        },
-    },
-}
-_VERDICTS = (outcome.PASS, outcome.PARTIAL, outcome.FAIL)
+_FINDING = replies.object_of("task", "fix", task=replies.TEXT, message=replies.TEXT, fix=replies.TEXT)
+VERDICT = replies.object_of(verdict=replies.VERDICT, findings=replies.list_of(_FINDING))
 
 
 class Request(Struct, frozen=True):
@@ -244,7 +230,7 @@ def _check(services: Services, goal: Goal, state: Round, journal: Journal, tell:
     tell("asking the plan-checker …")
     result = role_calls.ask(services, request, journal)
     verdict = replies.answer(result.reply or result.output, "verdict")
-    if result.outcome == outcome.COMPLETED and isinstance(verdict, dict) and verdict["verdict"] in _VERDICTS:
+    if result.outcome == outcome.COMPLETED and isinstance(verdict, dict) and verdict["verdict"] in replies.VERDICTS:
         objections = _objections(verdict)
         if gate_table.rule(services.settings, agent.PLAN_CHECKER).level == gate_table.INFORMATIONAL:
             return [f"The plan-checker objects, but level 0 does not block: {objection}" for objection in objections]

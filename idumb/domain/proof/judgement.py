@@ -11,7 +11,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from idumb.domain import outcome
+from idumb.domain import outcome, replies
 from idumb.domain.plans.plan import Task
 from idumb.domain.wording import folded
 
@@ -19,33 +19,11 @@ _MOST = 200
 _MOST_CITATIONS = 20
 _WORDS = 2000
 
-SCHEMA: Mapping[str, Any] = {
-    "type": "object",
-    "required": ["verdict", "judgements"],
-    "properties": {
-        "verdict": {"enum": [outcome.PASS, outcome.PARTIAL, outcome.FAIL]},
-        "judgements": {
-            "type": "array",
-            "items": {
-                "type": "object",
-                "required": ["criterion", "holds", "why", "citations"],
-                "properties": {
-                    "criterion": {"type": "string"},
-                    "holds": {"type": "boolean"},
-                    "why": {"type": "string"},
-                    "citations": {
-                        "type": "array",
-                        "items": {
-                            "type": "object",
-                            "required": ["file", "line"],
-                            "properties": {"file": {"type": "string"}, "line": {"type": "integer"}},
-                        },
-                    },
-                },
-            },
-        },
-    },
-}
+_CITATION = replies.object_of(file=replies.TEXT, line=replies.INTEGER)
+_JUDGEMENT = replies.object_of(
+    criterion=replies.TEXT, holds={"type": "boolean"}, why=replies.TEXT, citations=replies.list_of(_CITATION)
+)
+SCHEMA = replies.object_of(verdict=replies.VERDICT, judgements=replies.list_of(_JUDGEMENT))
 """The JSON Schema of the reply."""
 
 
