@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from typing import Any
 
 import click
@@ -229,15 +230,14 @@ def help_command(topic: str | None) -> Result:
     """
     pages = named_files.shipped_pages()
     if topic is None:
-        first_lines = {name: text.partition("\n")[0] for name, text in pages.items()}
-        topics = [{"topic": name, "title": line.removeprefix("# ")} for name, line in first_lines.items()]
-        return Result({"topics": topics})
+        titles = {name: text.partition("\n")[0].removeprefix("# ") for name, text in pages.items()}
+        return Result({"topics": [{"topic": name, "title": title} for name, title in titles.items()]})
     return Result({"topic": topic, "text": _text(pages, topic)})
 
 
 def _text(pages: dict[str, str], topic: str) -> str:
     if topic in pages:
-        return pages[topic]
+        return re.sub(r"^<!-- .* -->\n", "", pages[topic], flags=re.MULTILINE)  # marks of what is generated
     ctx = click.get_current_context()
     command = main.group.get_command(ctx, topic)
     if command is not None:

@@ -18,8 +18,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "gates.md"
 def test_help_shows_the_gates_in_the_order_in_which_they_run(project: Project) -> None:
     """R-GATE-1."""
     rows = [[f"| `{row.name}`", row.stage, str(row.level), row.summary] for row in gate_table.ROWS]
-    lines = PAGE.read_text(encoding="utf-8").splitlines()
-    assert [line.split(" | ")[:4] for line in lines if line.startswith("| `")] == rows
+    assert [line.split(" | ")[:4] for line in PAGE.read_text("utf-8").splitlines() if line.startswith("| `")] == rows
     listed = project.quick("help", "gates").out
     assert all(row.name in listed and row.summary in listed for row in gate_table.ROWS)
 

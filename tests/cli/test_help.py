@@ -68,6 +68,7 @@ def test_help_lists_the_topics_and_prints_the_page_of_each(project: Project) -> 
     page = named_files.shipped_pages()["agents"]
     assert project.idumb("help", "agents").out == page
     assert project.quick("help", "agents", "--json").data == {"topic": "agents", "text": page}
+    assert "<!--" not in project.quick("help", "reliability").out
     for words in ((), ("agents",), ("check-plan",)):
         validator("help").validate(project.quick("help", *words, "--json").data)
 
