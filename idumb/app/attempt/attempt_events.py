@@ -146,10 +146,9 @@ def of_checkpoint(context: RunContext, attempt: Attempt, kept: Snapshot, commit:
     """Return the events of the checkpoint, and of the task if it is completed."""
     done = attempt.outcome == outcome.COMPLETED
     ended = {"status": "completed", "error": None} if done else {"status": "failed", "error": attempt.reason}
-    head = commit or context.services.history.head().commit
-    found = {"git_hash": head, "commit": commit, "verdict": attempt.verdict, "files": list(attempt.changed)}
     seconds = round(context.services.clock.monotonic() - attempt.started, 3)
-    events = [_event(context, attempt, "checkpoint.recorded", **ended, **found, **of_kept(kept), seconds=seconds)]
+    found = {"verdict": attempt.verdict, "files": list(attempt.changed), "seconds": seconds}
+    events = [checkpoint(context, attempt.task, attempt.number, kept, commit, **ended, **found)]
     if done:
         events.append(_event(context, attempt, "task.completed", reason=attempt.reason))
         events += handoff_writer.of_attempt(context, attempt)
@@ -157,6 +156,10 @@ def of_checkpoint(context: RunContext, attempt: Attempt, kept: Snapshot, commit:
     return events
 
 
-def of_kept(kept: Snapshot) -> dict[str, Any]:
-    """Return the fields of `checkpoint.recorded` that say what is kept."""
-    return {"snapshot": kept.commit, "ref": kept.ref, "tree": kept.tree}
+def checkpoint(
+    context: RunContext, task: Task, number: int, kept: Snapshot, commit: str | None, **ended: Any
+) -> NewEvent:
+    """Return the event of a checkpoint. `ended` are its status, error, verdict, files and seconds."""
+    found = {"git_hash": commit or context.services.history.head().commit, "commit": commit}
+    found |= {"snapshot": kept.commit, "ref": kept.ref, "tree": kept.tree}
+    return context.journal.event("checkpoint.recorded", task.id, number, **ended, **found)

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import NamedTuple
 
-from msgspec.structs import replace
-
 from idumb.app.attempt import build, entry, judge, measure, record
 from idumb.app.core.attempt import ANNOUNCED, BUILT, Attempt
 from idumb.app.core.run_context import RunContext
@@ -72,8 +70,7 @@ JUDGE_AGAIN = (*CONCLUDE, *RECORD)
 def submit_again(context: RunContext, attempt: Attempt) -> Attempt:
     """Judge what a person has changed since it was judged, as after a hook refused it."""
     before = tuple(e for e in attempt.evidence if rerun.is_before(e.subject))
-    attempt = replace(attempt, stage=BUILT, outcome=None, reason="", verdict=None, by_hooks=(), before_hooks="")
-    return lead(context, replace(attempt, evidence=before), SUBMIT)
+    return lead(context, attempt.again(stage=BUILT, evidence=before, by_hooks=(), before_hooks=""), SUBMIT)
 
 
 def build_again(context: RunContext, attempt: Attempt) -> Attempt:
@@ -81,8 +78,7 @@ def build_again(context: RunContext, attempt: Attempt) -> Attempt:
     base = task_base.with_work_of_others(context, attempt)
     if base != attempt.base:
         context.services.trees.keep(f"{attempt.ref}/task-base", base, f"what {attempt.task.id} starts from")
-    again = replace(attempt, stage=ANNOUNCED, base=base, outcome=None, reason="", verdict=None)
-    return lead(context, again, BUILD_AGAIN)
+    return lead(context, attempt.again(stage=ANNOUNCED, base=base), BUILD_AGAIN)
 
 
 def lead(context: RunContext, attempt: Attempt, stages: tuple[Stage, ...]) -> Attempt:

@@ -156,6 +156,10 @@ class Attempt(Struct, frozen=True, kw_only=True):
     def ended(self, result: str, reason: str) -> Self:
         return replace(self, outcome=result, reason=reason)
 
+    def again(self, **found: Any) -> Self:
+        """Return the attempt without its end, to be judged again."""
+        return replace(self, outcome=None, reason="", verdict=None, **found)
+
     def at(self, stage: str, **found: Any) -> Self:
         """Return the attempt at its next stage, with what this one found."""
         return replace(self, stage=stage, **found)

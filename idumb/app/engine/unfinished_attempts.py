@@ -59,14 +59,7 @@ def judge(context: RunContext, task: Task) -> Attempt | None:
         saved = _as_it_is_now(context, saved)
     subjects = {e.subject for e in judged}
     kept = (e for e in saved.evidence if e.result != evidence.WAITING or e.subject not in subjects)
-    attempt = replace(
-        saved,
-        evidence=(*kept, *judged),
-        answers=(*saved.answers, *answers),
-        outcome=None,
-        reason="",
-        verdict=None,
-    )
+    attempt = saved.again(evidence=(*kept, *judged), answers=(*saved.answers, *answers))
     if rejected:
         why = "; ".join(f"{e.text}: {e.output}" for e in rejected)
         attempt = replace(attempt, verdict=outcome.FAIL).ended(outcome.FAILED, why)
@@ -131,7 +124,7 @@ def _commit_again(context: RunContext, attempt: Attempt) -> Attempt:
     delivery.take_back(context, attempt)
     if context.services.history.head().commit == attempt.judged_on:
         return record.complete(context, attempt)
-    return pipeline.lead(context, replace(attempt, outcome=None, reason=""), pipeline.JUDGE_AGAIN)
+    return pipeline.lead(context, attempt.again(), pipeline.JUDGE_AGAIN)
 
 
 def _over_conflicts(context: RunContext, attempt: Attempt, others: tuple[str, ...], answer: Answer | None) -> Attempt:
@@ -139,8 +132,8 @@ def _over_conflicts(context: RunContext, attempt: Attempt, others: tuple[str, ..
     if answer is None:
         return replace(attempt, conflicts=others, commit_refused=wording.listed(others))
     if answer.choice == questions.MINE:
-        again = delivery.with_version_of_user(context, attempt, others)
-        return pipeline.lead(context, replace(again, outcome=None, reason=""), pipeline.PROVE_AGAIN)
+        merged = delivery.with_version_of_user(context, attempt, others)
+        return pipeline.lead(context, merged.again(), pipeline.PROVE_AGAIN)
     if answer.choice == questions.TASKS:
         return _commit_again(context, delivery.over_version_of_user(context, attempt, others))
     task, resume = attempt.task.id, f"idumb resume {context.contract.phase}"
@@ -180,14 +173,12 @@ def record_interruption(context: RunContext, task: Task, why: str = KILLED, seco
     took = _worked(context, task, number) if seconds is None else seconds
     left = _kept(context, task, number, task_state.work.base)
     changed = _changed(context, task, task_state.work.base, left.tree)
-    event, effect = context.journal.event, questions.effect_payload(task)
-    touched = list(changed) if context.workspace.in_place else []
-    files = {"left": left.tree, "touched": touched, "snapshot": left.commit, "ref": left.ref}
+    files = {"left": left.tree, "touched": list(changed) if context.workspace.in_place else []}
+    files |= {"snapshot": left.commit, "ref": left.ref, **questions.effect_payload(task)}
     ended = {"status": INTERRUPTED, "error": why, "seconds": took and round(took, 3), "files": list(changed)}
-    ended |= {"git_hash": context.services.history.head().commit, "commit": None, "verdict": None}
     context.journal.write(
-        event("attempt.interrupted", task.id, number, **files, reason=why, **effect),
-        event("checkpoint.recorded", task.id, number, **ended, **attempt_events.of_kept(left)),
+        context.journal.event("attempt.interrupted", task.id, number, reason=why, **files),
+        attempt_events.checkpoint(context, task, number, left, None, verdict=None, **ended),
     )
 
 
