@@ -7,7 +7,6 @@ it looks at what the log has, so it does not matter how the task came there.
 from __future__ import annotations
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from idumb.app.attempt import budget
 from idumb.app.core import questions, schedule
@@ -116,10 +115,8 @@ def _effect(task: Task, attempt: int, reason: str) -> Decision:
 
 def _about_base(task: Task, run: RunState, limits: Limits) -> Move:
     """Return what follows uncommitted changes of the user in files that the task declares."""
-    earlier = [q for q in run.decisions.values() if (q["subject"], q["task"]) == (questions.BASE, task.id)]
-    paths = wording.listed(limits.dirty)
-    question = questions.about(questions.BASE, task, len(earlier) + 1, limits.dirty, paths=paths)
-    question = replace(question, id=questions.last_about(earlier, limits.dirty) or question.id)
+    question = questions.about(questions.BASE, task, 1, limits.dirty, paths=wording.listed(limits.dirty))
+    question = questions.asked_before(run, question)
     if question.id not in run.answers:
         return Move(ASK, question=question)
     move = questions.chosen(run, question.id).move
