@@ -43,8 +43,8 @@ class Journal:
     ) -> NewEvent:
         return self.event("decision.asked", task, attempt, **question.row(), **more)
 
-    def answer_event(self, answer: Answer, task: str | None = None, attempt: int | None = None, /) -> NewEvent:
-        return self.event("decision.answered", task, attempt, **asdict(answer))
+    def answer_event(self, answer: Answer, task: str | None = None, /) -> NewEvent:
+        return self.event("decision.answered", task, **asdict(answer))
 
     def answer(self, decision: str) -> Answer | None:
         """Return the answer to a question that the log has."""

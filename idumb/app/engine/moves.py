@@ -208,9 +208,7 @@ def _wait(context: RunContext, task: Task, move: Move, *, ask: bool) -> Ending |
     if not ask or record.status != outcome.WAITING:
         return waits
     for id in record.decisions:
-        question = Decision.recorded(journal.state.decisions[id])
-        if journal.answer(id) is None and (answer := context.services.asker.ask(question)) is not None:
-            journal.write(journal.answer_event(answer, task.id, record.attempt.number))
+        journal.ask_once(context.services.asker, Decision.recorded(journal.state.decisions[id]))
     left = [id for id in record.decisions if id not in journal.state.answers]
     return waits if left and following(context, task).kind == action.WAIT else None
 

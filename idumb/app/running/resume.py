@@ -120,7 +120,7 @@ def _decide_strays(services: Services, journal: Journal, task: Task, choice: str
     question = questions.asked_before(journal.state, questions.undeclared(task, number, *strays))
     if question.evidence and question.choice(choice) is not None:
         waits = journal.event("task.waiting", task.id, number, decisions=[question.id], reason=question.what)
-        answer = journal.answer_event(Answer(question.id, choice, who, ""), task.id, number)
+        answer = journal.answer_event(Answer(question.id, choice, who, ""), task.id)
         journal.write(journal.question_event(question, task.id, number), waits, answer)
 
 

@@ -208,7 +208,7 @@ def test_a_ceiling_that_is_not_raised_ends_the_task() -> None:
     assert run.run().kind == "waiting"
     (question,) = run.state.decisions
     process = run.process()
-    process.journal.write(process.journal.answer_event(Answer(question, "stop", "Pat"), "A", 1))
+    process.journal.write(process.journal.answer_event(Answer(question, "stop", "Pat"), "A"))
     run.run()
     assert (run.calls, run.status()) == ([("A", 1)], {"A": "failed"})
 

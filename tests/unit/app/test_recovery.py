@@ -197,7 +197,7 @@ def answered(run: EngineRun, choice: str = "yes") -> EngineRun:
     journal = run.process().journal
     for id, task_state in run.state.tasks.items():
         for question in task_state.decisions:
-            journal.write(journal.answer_event(Answer(question, choice, "Pat"), id, task_state.attempt.number))
+            journal.write(journal.answer_event(Answer(question, choice, "Pat"), id))
     return run
 
 
@@ -391,7 +391,7 @@ def test_a_task_with_an_effect_is_not_repeated_until_a_person_says_so(ends: str)
     (question,) = run.state.decisions.values()
     assert question["kind"] == "effect"
     journal = run.process().journal
-    journal.write(journal.answer_event(Answer(question["id"], "skip", "Pat"), "A", 1))
+    journal.write(journal.answer_event(Answer(question["id"], "skip", "Pat"), "A"))
     assert run.run().kind == "done"
     assert (run.status(), run.calls) == ({"A": "skipped"}, [("A", 1)])
 
@@ -404,7 +404,7 @@ def test_guidance_with_an_answer_reaches_the_next_attempt() -> None:
     run.repository.commit_all()
     journal = run.process().journal
     (question,) = run.state.decisions
-    journal.write(journal.answer_event(Answer(question, "retry", "Pat", "use blue"), "A", 1))
+    journal.write(journal.answer_event(Answer(question, "retry", "Pat", "use blue"), "A"))
     run.run()
     assert "Pat says: use blue" in run.builder.requests[-1].feedback
 

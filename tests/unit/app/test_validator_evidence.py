@@ -62,7 +62,7 @@ def asked(run: EngineRun) -> dict[str, Any]:
 
 def answer(run: EngineRun, question: dict[str, Any], choice: str, guidance: str = "") -> None:
     journal = run.process().journal
-    journal.write(journal.answer_event(Answer(question["id"], choice, "Pat", guidance), "A", 1))
+    journal.write(journal.answer_event(Answer(question["id"], choice, "Pat", guidance), "A"))
 
 
 def result(run: EngineRun) -> dict[str, Any]:

@@ -34,7 +34,7 @@ def asked(*tasks: Task) -> EngineRun:
 def answered(run: EngineRun, choice: str = "done") -> EngineRun:
     (question,) = run.state.tasks["A"].decisions
     journal = run.process().journal
-    journal.write(journal.answer_event(Answer(question, choice, "Pat"), "A", 1))
+    journal.write(journal.answer_event(Answer(question, choice, "Pat"), "A"))
     return run
 
 
