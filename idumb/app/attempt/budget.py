@@ -75,14 +75,10 @@ def is_stopped(state: RunState, task: str, ceiling: CeilingReached) -> bool:
 
 def tell_blind(context: RunContext, task: Task) -> None:
     """Report once that a ceiling cannot hold, because agents did not report what they used."""
-    reported = context.notes.setdefault("blind", set())
     for scope, ceiling, spent in _spans(context.services.settings, context.journal.state, task.id):
-        if spending.is_blind(ceiling, spent) and scope not in reported:
-            reported.add(scope)
-            context.services.reporter.note(
-                f"The ceiling of the {scope} covers tokens or money, and its agents did not report all they used;"
-                " it may be exceeded without notice"
-            )
+        if spending.is_blind(ceiling, spent):
+            words = f"The ceiling of the {scope} covers tokens or money, and its agents did not report all they used"
+            context.tell_once(f"blind {scope}", f"{words}; it may be exceeded without notice")
 
 
 def question(task: Task, reached: CeilingReached, state: RunState) -> Decision:

@@ -92,7 +92,8 @@ def _make(context: RunContext, attempt: Attempt) -> tuple[CommitAttempt, str]:
         )
     context.checks.end_processes()  # what a hook left could write where checks prove its commit
     if made.unrun:
-        _report_hooks(context, made.unrun)
+        words = f"This run wrote {wording.listed(made.unrun)}, which git runs for commits"
+        context.tell_once("hooks", f"{words}. idumb's commits of this run run no hooks.")
     return made, tree
 
 
@@ -221,12 +222,3 @@ def keep_candidate(context: RunContext, attempt: Attempt, tree: str) -> Snapshot
     if kept is not None and trees.tree_at(kept) == tree:
         return Snapshot(kept, tree, ref)
     return trees.keep(ref, tree, f"after {attempt.task.id}, attempt {attempt.number}")
-
-
-def _report_hooks(context: RunContext, unrun: Sequence[str]) -> None:
-    """Say once that this run wrote hooks, and that none runs."""
-    if context.notes.setdefault("hooks", unrun) is not unrun:
-        return
-    context.services.reporter.note(
-        f"This run wrote {wording.listed(unrun)}, which git runs for commits. idumb's commits of this run run no hooks."
-    )

@@ -174,12 +174,11 @@ def _require_same_files(context: RunContext, *, keeps_plan: bool = False) -> Non
     changed = sorted(path for path in {*present, *locked} if present.get(path) != locked.get(path))
     if changed and not keeps_plan:
         raise _contract_refusal(context, "plan", changed)
-    edit = canonical_json.digest([[path, present.get(path)] for path in changed])
-    if changed and edit not in context.locked.reported:
-        context.locked.reported.add(edit)
+    if changed:
+        edit = canonical_json.digest([[path, present.get(path)] for path in changed])
         shows = Action.of("check-plan", context.journal.state.phase, "--diff")
         words = f"{wording.listed(changed)} changed; this run keeps the plan that it started with"
-        services.reporter.note(f"{words}. {shows} shows the change.")
+        context.tell_once(edit, f"{words}. {shows} shows the change.")
     compared = (settings, services.settings)
     if settings != services.settings and len({_settings_digest(context, each) for each in compared}) > 1:
         raise _contract_refusal(context, "configuration", [CONFIGURATION])
@@ -204,15 +203,15 @@ def _contract_refusal(context: RunContext, part: str, changed: Sequence[str]) ->
 
 def _require_environment(context: RunContext, attempt: Attempt) -> None:
     """Require the environment of the lock in strict mode; in guided mode, record what changed and continue."""
-    locked, state = context.locked, context.journal.state
+    state = context.journal.state
     current = envelopes.present(context.services, context.agents, context.contract)
     changes = envelope.changes(state.contract.envelopes, current.envelopes)
-    new = tuple(c for c in changes if canonical_json.digest(asdict(c)) not in locked.reported)
+    new = tuple(c for c in changes if canonical_json.digest(asdict(c)) not in context.noted)
     if not new:
         return
     if STRICT in (attempt.plan.mode, state.mode):
         raise _environment_refusal(state, new)
-    locked.reported.update(canonical_json.digest(asdict(c)) for c in new)
+    context.noted.update(canonical_json.digest(asdict(c)) for c in new)
     taken = {
         key: envelope.seal(state.contract.envelopes[key], **{part: parts[part] for part in _LIVE})
         for key, parts in current.envelopes.items()

@@ -26,21 +26,20 @@ INTERRUPTED_NAME = "interrupted"
 class Locked(Struct):
     """What `run_lock` last found: `mark` identifies the files, programs and approvals that it compared.
 
-    The approval expires at `until` and binds `bound_files`. `programs` are those that attempts start. `reported`
-    changes are not reported again.
+    The approval expires at `until` and binds `bound_files`. `programs` are those that attempts start.
     """
 
     mark: str | None = None
     until: str = ""
     bound_files: tuple[str, ...] = ()
     programs: tuple[str, ...] = ()
-    reported: set[str] = field(default_factory=set)
 
 
 class RunContext(Struct, frozen=True, dict=True):
     """What all attempts of a run share: ports, journal, workspace, and what the run is locked to.
 
     `workspace`: where its programs work. `notes`: what a part of an attempt remembers until the next one, by its name.
+    `noted`: what this command has told already.
     """
 
     services: Services
@@ -54,6 +53,7 @@ class RunContext(Struct, frozen=True, dict=True):
     deterministic: bool = False
     notes: dict[str, Any] = field(default_factory=dict)
     locked: Locked = field(default_factory=Locked)
+    noted: set[str] = field(default_factory=set)
 
     @cached_property
     def plans(self) -> Mapping[str, Plan]:
@@ -87,6 +87,12 @@ class RunContext(Struct, frozen=True, dict=True):
             in_place=self.workspace.in_place,
             **values,
         )
+
+    def tell_once(self, mark: str, words: str) -> None:
+        """Tell the user something, unless this command has told it already."""
+        if mark not in self.noted:
+            self.noted.add(mark)
+            self.services.reporter.note(words)
 
     def of(self, task: Task) -> RunContext:
         """Return the context of one task: people work in the user's own working tree."""
