@@ -80,11 +80,14 @@ def write_report(services: Services, path: str, text: str) -> None:
 
 def _is_known(services: Services, path: str, text: str, written: str | None) -> bool:
     """Return whether HEAD has a report as it is, or idumb wrote it so."""
+    kept = None if written is None else services.trees.read(written)
+    return text.encode("utf-8", "surrogateescape") in (kept, _in_head(services, path))
+
+
+def _in_head(services: Services, path: str) -> bytes | None:
     head = services.history.head_tree()
     entry = services.trees.entry(head, path) if head is not None else None
-    data = text.encode("utf-8", "surrogateescape")
-    oids = [oid for oid in (written, entry.oid if entry is not None else None) if oid is not None]
-    return any(services.trees.read(oid) == data for oid in oids)
+    return None if entry is None else services.trees.read(entry.oid)
 
 
 def remove(services: Services, path: str) -> None:
@@ -320,9 +323,7 @@ def _tells_a_secret(services: Services, path: str) -> bool:
     without, text = services.redaction.redact, _existing(services, path)
     if text is None or without(text) == text:
         return False
-    head = services.history.head_tree()
-    entry = services.trees.entry(head, path) if head is not None else None
-    before = services.trees.read(entry.oid).decode("utf-8", "replace") if entry is not None else ""
+    before = (_in_head(services, path) or b"").decode("utf-8", "replace")
     return without(before) == before
 
 

@@ -178,9 +178,9 @@ def require_for(services: Services, contract: Contract, state: RunState) -> None
         raise _not_agreed(contract, no_consent_message(contract, invalid), {} if invalid is None else invalid.details)
 
 
-def _not_agreed(contract: Contract, words: str, differs: Mapping[str, Any]) -> Refusal:
+def _not_agreed(contract: Contract, words: str, differs: Mapping[str, Any], hint: str | None = None) -> Refusal:
     details = {"contract_hash": contract.hash, **differs}
-    return Refusal("consent.missing", words, hint=approve_command(contract), details=details)
+    return Refusal("consent.missing", words, hint=hint or approve_command(contract), details=details)
 
 
 def require_ran(services: Services, contract: Contract, state: RunState) -> None:
@@ -207,13 +207,10 @@ def require_agents(services: Services, contract: Contract, agents: Agents, again
     """
     missing = PhaseGrants(services, contract).missing(needs.of_agents(services, contract, agents))
     if missing:
-        raise Refusal(
-            "consent.missing",
-            f"Phase {contract.phase} would start programs that you did not agree to:"
-            f" {'; '.join(change.words for change in missing)}. Nothing was started.",
-            hint=f"{again} asks for your consent again",
-            details={"again": again, "contract_hash": contract.hash, **changed(missing)},
-        )
+        what = f"Phase {contract.phase} would start programs that you did not agree to"
+        words = f"{what}: {'; '.join(change.words for change in missing)}. Nothing was started."
+        differs = {"again": again, **changed(missing)}
+        raise _not_agreed(contract, words, differs, f"{again} asks for your consent again")
 
 
 def no_consent_message(contract: Contract, invalid: Invalid | None, missing: Sequence[Change] = ()) -> str:
@@ -231,7 +228,7 @@ def no_consent_message(contract: Contract, invalid: Invalid | None, missing: Seq
 
 def newest_nonce(services: Services, contract: Contract) -> str | None:
     """The nonce that identifies the newest approval of a contract; None if there is none."""
-    stored = (g for g in services.consent.grants(contract.phase) if g.how == APPROVE and g.revoked is None)
+    stored = (grant for grant in PhaseGrants(services, contract).approvals if grant.revoked is None)
     return next((grant.nonce for grant in stored if grant.contract_hash == contract.hash), None)
 
 
