@@ -133,11 +133,10 @@ def _write(services: Services, next_version: NextVersion) -> None:
 
 def was_agreed(services: Services, state: RunState, contract: Contract) -> bool:
     """Return whether idumb was about to lock this contract when it was killed: it had recorded the consent for that."""
-    if contract.hash in (state.contract.hash, *state.contract.earlier):
-        return False
-    stored = services.consent.grants(contract.phase)
+    since = str(state.contract.amendments[-1]["at"]) if state.contract.amendments else state.started_at
+    stored = (grant for grant in services.consent.grants(contract.phase) if grant.at > since and grant.revoked is None)
     own = (g for g in stored if g.how == phase_grants.AMENDMENT or g.validator.startswith(_validator(services)))
-    return any(grant.contract_hash == contract.hash and grant.revoked is None for grant in own)
+    return any(grant.contract_hash == contract.hash for grant in own)
 
 
 def is_run_of(state: RunState, contract: Contract) -> bool:
