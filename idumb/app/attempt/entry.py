@@ -11,6 +11,7 @@ from idumb.app.contract import envelopes, run_lock
 from idumb.app.core import questions
 from idumb.app.core.attempt import ANNOUNCED, Attempt
 from idumb.app.core.run_context import INTERRUPTED_NAME, RunContext
+from idumb.app.core.services import attempt_ref
 from idumb.app.ports import Agent
 from idumb.app.worktree import preconditions, task_base
 from idumb.domain import agent, canonical_json, contract, envelope, failures, outcome
@@ -24,15 +25,19 @@ from idumb.domain.runs.run import TaskState
 
 def begin(context: RunContext, task: Task) -> Attempt:
     """Return the next attempt with its number, base and feedback. Its base is "" if it starts anew."""
-    last = context.journal.state.tasks[task.id]
-    goes_on = continues(context, task)
-    waits = waits_for_verdict(context, task)
-    return context.attempt(
-        task,
-        last.attempt.number + 1,
+    services, last, plan = context.services, context.journal.state.tasks[task.id], context.plans[task.id]
+    number, goes_on, waits = last.attempt.number + 1, continues(context, task), waits_for_verdict(context, task)
+    return Attempt(
+        task=task,
+        plan=plan,
+        number=number,
         base=last.work.base or "" if goes_on or waits else "",
         feedback=feedback(last),
-        started=context.services.clock.monotonic(),
+        started=services.clock.monotonic(),
+        builder=contract.builder_of(plan, task, services.settings) or "",
+        validator=contract.validator_of(plan, task, services.settings),
+        ref=attempt_ref(services, context.run, task.id, number),
+        in_place=context.workspace.in_place,
         accepted_paths=last.work.accepted_paths,
         awaits_verdict=waits,
         handover=last.context.handover if goes_on and not waits else "",

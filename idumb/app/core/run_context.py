@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from idumb.app.core.attempt import Attempt, loaded
 from idumb.app.core.journal import Journal
-from idumb.app.core.services import Checks, Services, Trees, Workspace, attempt_ref
+from idumb.app.core.services import Checks, Services, Trees, Workspace
 from idumb.app.ports import Agents
 from idumb.domain import contract, outcome, paths
 from idumb.domain.contract import Contract
@@ -70,23 +70,6 @@ class RunContext(Struct, frozen=True, dict=True):
     @cached_property
     def run(self) -> str:
         return self.journal.state.id
-
-    def attempt(self, task: Task, number: int, *, base: str, feedback: str, **fields: Any) -> Attempt:
-        """Return an attempt at a task that starts now; `fields` are its optional ones. Every attempt is made here."""
-        plan, settings = self.plans[task.id], self.services.settings
-        values: dict[str, Any] = {"started": self.services.clock.monotonic(), **fields}
-        return Attempt(
-            task=task,
-            plan=plan,
-            number=number,
-            base=base,
-            feedback=feedback,
-            builder=contract.builder_of(plan, task, settings) or "",
-            validator=contract.validator_of(plan, task, settings),
-            ref=attempt_ref(self.services, self.run, task.id, number),
-            in_place=self.workspace.in_place,
-            **values,
-        )
 
     def tell_once(self, mark: str, words: str) -> None:
         """Tell the user something, unless this command has told it already."""
