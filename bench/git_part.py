@@ -1,4 +1,4 @@
-"""Goal 9: what git does for one task, without the engine, the event log, the builder and the check."""
+"""Goal 9: what git and libgit2 do for one task, without the engine, the event log, the builder and the check."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ from bench.measure import Effort, Figure
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 CLICK = (sys.executable, os.path.join(HERE, "click_hello.py"))
-LIBRARIES = (sys.executable, "-c", "import click, filelock, ruamel.yaml, sqlite3")
+LIBRARIES = (sys.executable, "-c", "import click, filelock, pygit2, ruamel.yaml, sqlite3")
 """Loads what a command that changes something needs, and does nothing: a floor for such commands."""
 _PARSE = """
 import sys

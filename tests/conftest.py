@@ -8,6 +8,7 @@ import os
 import shutil
 import signal
 import socket
+import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
@@ -56,7 +57,7 @@ def _without_shims(path: str) -> str:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Change HOME before collection: modules may look at it when they are imported."""
+    """Change HOME before collection: libgit2 remembers the home in which it was first loaded."""
     # In the background of a shell without job control Ctrl-C is ignored, and so it would be in all that is started.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     home = Path(tempfile.mkdtemp(prefix="idumb-tests-home-"))
@@ -114,12 +115,23 @@ def home(_new_places: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name)
     for name, value in _home_environment(place).items():
         monkeypatch.setenv(name, value)
+    _tell_libgit2(place)
     return place
+
+
+def _tell_libgit2(home: Path) -> None:
+    # libgit2 knows neither GIT_CONFIG_GLOBAL nor a HOME that changed after it was loaded.
+    pygit2 = sys.modules.get("pygit2")
+    if pygit2 is None:
+        return
+    level = pygit2.enums.ConfigLevel
+    for search_path in (level.GLOBAL, level.XDG, level.SYSTEM):
+        pygit2.settings.search_path[search_path] = str(home)
 
 
 @pytest.fixture
 def git_identity(home: Path) -> tuple[str, str]:
-    """A name and an address in the test's global git configuration, for git."""
+    """A name and an address in the test's global git configuration, for git and for libgit2."""
     name, address = "Pat Tester", "pat@example.invalid"
     text = f"[user]\n\tname = {name}\n\temail = {address}\n"
     (home / "gitconfig").write_text(text, encoding="utf-8")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import errno
 import importlib
 import os
+import re
 import sys
 from collections.abc import Mapping, Sequence
 
@@ -56,7 +57,7 @@ _SYSTEM_ERRORS = {
     errno.ENOMEM: ("system.memory", "Out of memory", f"Close other programs, {_AGAIN}"),
     errno.EAGAIN: ("system.memory", "Cannot start another process", f"Close other programs, {_AGAIN}"),
 }
-"""Code, message and hint by errno."""
+"""Code, message and hint by errno. libgit2 gives no errno, only the text."""
 _PATH_CODES = ("system.read-only", "system.denied", "system.refused")
 _OTHER = ("system.refused", "The operating system refused", f"Fix this, {_AGAIN}")
 
@@ -163,7 +164,8 @@ def of_system(problem: OSError) -> errors.IdumbError:
     """Return the error for one of the system. Only completed work is recorded, so the same command can continue."""
     from idumb.system import machine, user_folders
 
-    code, summary, hint = _SYSTEM_ERRORS.get(problem.errno or 0, _OTHER)
+    number = problem.errno or _number(str(problem))
+    code, summary, hint = _SYSTEM_ERRORS.get(number, _OTHER)
     path = _path(problem)
     if code in _PATH_CODES and _is_part(path, user_folders.path()):
         summary = f"Cannot use the state directory {user_folders.path()}"
@@ -183,7 +185,13 @@ def _is_part(path: str, state: str) -> bool:
     return state.startswith(f"{path}/") and not f"{here}/".startswith(f"{path.rstrip('/')}/")
 
 
+def _number(message: str) -> int:
+    return next((number for number in _SYSTEM_ERRORS if message.rstrip().endswith(os.strerror(number))), 0)
+
+
 def _path(problem: OSError) -> str:
-    """Return the absolute path that failed: that of the error, or the current folder."""
-    is_named = isinstance(problem.filename, (str, bytes))
-    return os.path.abspath(os.fsdecode(problem.filename)) if is_named else os.getcwd()
+    """Return the absolute path that failed: from the error, from libgit2's text, or the current folder."""
+    if isinstance(problem.filename, (str, bytes)):
+        return os.path.abspath(os.fsdecode(problem.filename))
+    quoted = re.search(r"'(/[^']+)'", str(problem))
+    return quoted[1] if quoted else os.getcwd()

@@ -1,1 +1,1 @@
-"""Git: snapshots, trees, refs, restoring, commits. The only room that knows the git program."""
+"""Git: snapshots, trees, refs, restoring, commits. The only room that knows pygit2 and the git program."""

@@ -1,4 +1,4 @@
-"""Find the repository around a folder by looking at files alone: no process, no `GIT_*` variable.
+"""Find the repository around a folder by looking at files alone: no process, no pygit2, no `GIT_*` variable.
 
 `idumb status` imports this module, so it imports nothing that costs start-up time.
 """
@@ -138,7 +138,7 @@ def _between(start: str, root: str) -> Iterator[str]:
 def listed(common_dir: str, folder: str) -> dict[str, str]:
     """Return the refs in a folder such as `refs/tags/`, loose and packed, with their content. Raises OSError.
 
-    git reads all of them to list some, and some repositories have thousands.
+    libgit2 would read them one by one, and some repositories have thousands.
     """
     loose: dict[str, str] = {}
     top = os.path.join(common_dir, folder)
@@ -158,14 +158,6 @@ def listed(common_dir: str, folder: str) -> dict[str, str]:
             if ref_name.startswith(wanted):
                 packed[os.fsdecode(ref_name)] = target.decode("ascii")
     return packed | loose
-
-
-def target(place: Repository, name: str) -> str | None:
-    """Return the content of HEAD or of a ref: an id, or `ref: ` and another name; None without one. Raises OSError."""
-    path = os.path.join(place.common_dir if "/" in name else place.git_dir, name)
-    with contextlib.suppress(FileNotFoundError, IsADirectoryError, NotADirectoryError), open(path, "rb") as stream:
-        return os.fsdecode(stream.read().strip())
-    return listed(place.common_dir, name).get(name)
 
 
 def at(root: str) -> Repository:

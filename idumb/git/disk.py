@@ -40,6 +40,10 @@ failed: set[str] = set()
 not write, so a second fsync would falsely succeed."""
 
 
+def failed_before(path: str) -> OSError:
+    return OSError(errno.EIO, "it could not be forced to disk before", path)
+
+
 def force(paths: Iterable[str]) -> None:
     """Return when every file and folder is on disk. Raises OSError; a failed fsync is never retried."""
     for path in dict.fromkeys(paths):
@@ -48,7 +52,7 @@ def force(paths: Iterable[str]) -> None:
 
 def _force(path: str) -> None:
     if path in failed:
-        raise OSError(errno.EIO, "it could not be forced to disk before", path)
+        raise failed_before(path)
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
         os.fsync(descriptor)

@@ -10,7 +10,7 @@ from msgspec import Struct
 
 from idumb.domain import errors, health
 from idumb.domain.health import Check, Symptom
-from idumb.git import git_program, guarded_files, status
+from idumb.git import git_program, guarded_files, open_repository, status
 from idumb.git.discover import Repository
 from idumb.system import process_tree
 from idumb.system.atomic_write import FileBackupStore
@@ -67,7 +67,7 @@ class _RepositoryChecks(Struct, frozen=True):
 
     def repository(self) -> Iterator[Symptom]:
         try:
-            status.objects_of(self.place)
+            open_repository.repository(self.place)
         except errors.Refusal as refusal:
             yield health.problem(refusal.message, means="no task can run here", fix=refusal.hint or "")
         else:

@@ -11,12 +11,13 @@ import signal
 import stat
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, NamedTuple
 
 from idumb.domain import errors
 from idumb.git import discover
-from idumb.system import process_end, programs
+from idumb.system import programs
 
 # Variables by which users identify themselves or choose a configuration; any other GIT_* could redirect git.
 _KEPT = frozenset(
@@ -134,7 +135,7 @@ def output(
 
 def with_hooks(root: str, arguments: Sequence[str], variables: Mapping[str, str]) -> Result:
     """Run a command in a checkout, with hooks. It is over when git ends; what a hook left running can be found."""
-    from idumb.system import process_tree
+    from idumb.system import process_end, process_tree
 
     process_end.adopt_orphans()
     variables = {**variables, process_tree.PROCESS_COOKIE: f"hooks-{os.getpid()}"}
@@ -155,22 +156,6 @@ def stream(root: str, arguments: Sequence[str]) -> Iterator[bytes]:
         while piece := process.stdout.read(1 << 20):
             yield piece
     _required(arguments, Result(process.returncode, b"", b""))
-
-
-def reader(root: str, git_dir: str) -> subprocess.Popen[bytes]:
-    """Start a git that reads objects, until `end` or until this process ends. It works in no folder of the user's."""
-    words, variables = [*_ALWAYS, "cat-file", "--batch-command"], {**_READING, "GIT_DIR": git_dir}
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "stderr": subprocess.DEVNULL}
-    return _spawned(root, words, variables, **pipes, cwd=os.sep)
-
-
-def end(process: subprocess.Popen[bytes]) -> None:
-    """End a git that reads objects."""
-    for pipe in filter(None, (process.stdin, process.stdout)):
-        with contextlib.suppress(BrokenPipeError):
-            pipe.close()
-    process.wait()
-    process_end.running.pop(_name(process), None)
 
 
 def _required(arguments: Sequence[str], result: Result) -> bytes:
@@ -257,8 +242,19 @@ def _rules(root: str) -> Iterator[str]:
 def _started(
     root: str, words: Sequence[str], variables: Mapping[str, str], **options: Any
 ) -> Iterator[subprocess.Popen[bytes]]:
-    """Start git, and end it if its user fails."""
-    process = _spawned(root, words, variables, **options)
+    """Start git, and end it if its user fails. A program that ends in another thread does not take it along."""
+    command, options = [path(root), *words], {"stdin": subprocess.DEVNULL, "cwd": root, **options}
+    options |= {"env": {**environment(root), **variables}, "start_new_session": True}
+    running: dict[str, int] = {}
+    if threading.active_count() == 1:
+        process = subprocess.Popen(command, **options)
+    else:
+        from idumb.system import process_end
+
+        running = process_end.running
+        with process_end.spawning:
+            process = subprocess.Popen(command, **options)
+            running[f"git {process.pid}"] = process.pid
     try:
         with process:
             try:
@@ -267,21 +263,7 @@ def _started(
                 _stop(process)
                 raise
     finally:
-        process_end.running.pop(_name(process), None)
-
-
-def _spawned(root: str, words: Sequence[str], variables: Mapping[str, str], **options: Any) -> subprocess.Popen[bytes]:
-    """Start git. A program that ends in another thread does not take it along."""
-    command, options = [path(root), *words], {"stdin": subprocess.DEVNULL, "cwd": root, **options}
-    options |= {"env": {**environment(root), **variables}, "start_new_session": True}
-    with process_end.spawning:
-        process = subprocess.Popen(command, **options)
-        process_end.running[_name(process)] = process.pid
-    return process
-
-
-def _name(process: subprocess.Popen[bytes]) -> str:
-    return f"git {process.pid}"
+        running.pop(f"git {process.pid}", None)
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

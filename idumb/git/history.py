@@ -3,24 +3,27 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import os
 import re
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
+from pygit2.enums import SortMode
 
 from idumb.app.ports import CommitAttempt, Head, RepositoryState
 from idumb.domain import paths as path_rules
 from idumb.domain.proof.ledger import Entry
 from idumb.domain.runs import run
-from idumb.git import discover, git_program, guarded_files, path_state, refs, stale_locks, status, tree_objects
+from idumb.git import git_program, guarded_files, open_repository, path_state, refs, stale_locks, status, tree_objects
 from idumb.git.discover import PREFIX, Project, Repository
-from idumb.git.objects import Objects
 from idumb.git.projects import ProjectPaths
 from idumb.system.redaction import Redactor
 
 if TYPE_CHECKING:
+    import pygit2
+
     from idumb.git.checkouts.checkout import Checkout
 
 _PROJECT = "Idumb-Project"
@@ -29,7 +32,7 @@ _TRAILER = re.compile(r"^(Idumb-[A-Za-z-]+): *(.*)$")
 
 
 class GitHistory:
-    """Reads history, and commits."""
+    """Reads with libgit2, commits with the git program."""
 
     def __init__(
         self,
@@ -50,13 +53,13 @@ class GitHistory:
         self._guarded = guarded_files.of_repository(repository)
 
     @functools.cached_property
-    def objects(self) -> Objects:
-        return status.objects_of(self._place)
+    def repository(self) -> pygit2.Repository:
+        return open_repository.repository(self._place)
 
     def head(self) -> Head:
-        name = status.branch_of(self._place)
+        name = open_repository.branch_of(self.repository)
         branch = None if name is None else name.removeprefix("refs/heads/")
-        return Head(status.head_of(self._place), branch)
+        return Head(open_repository.head_of(self.repository), branch)
 
     def state(self) -> RepositoryState:
         def shown(name: str) -> str:
@@ -72,12 +75,14 @@ class GitHistory:
 
     def descends(self, commit: str, tip: str | None = None) -> bool:
         """Return whether HEAD, or `tip`, is or descends from this commit."""
-        present = tip or status.head_of(self._place) or ""
-        return git_program.read(self._place.root, ["merge-base", "--is-ancestor", commit, present]).status == 0
+        present = tip or open_repository.head_of(self.repository)
+        if present is None or commit not in self.repository or present not in self.repository:
+            return False
+        return present == commit or self.repository.descendant_of(present, commit)
 
     def is_named(self, commit: str) -> bool:
         """Return whether HEAD, a branch or a tag reaches a commit, so that a clone has it."""
-        if self.descends(commit):
+        if git_program.read(self._place.root, ["merge-base", "--is-ancestor", commit, "HEAD"]).status == 0:
             return True
         arguments = ["for-each-ref", "--count=1", f"--contains={commit}", "refs/heads", "refs/remotes", "refs/tags"]
         return bool(git_program.read(self._place.root, arguments).out)
@@ -92,14 +97,14 @@ class GitHistory:
 
         For a file that `base` or HEAD has, other ids may be omitted.
         """
-        head, stored = status.head_of(self._place), self._paths.all_stored(files)
+        head, stored = open_repository.head_of(self.repository), self._paths.all_stored(files)
         if head is None:
             return {}
-        known = [base] if base is not None and base in self.objects else []
+        known = [base] if base is not None and base in self.repository else []
         found: dict[str, set[str]] = {}
-        for tree in [tree_objects.tree_of(self.objects, commit) for commit in (head, *known)]:
+        for tree in [tree_objects.tree_of(self.repository, commit) for commit in (head, *known)]:
             for path in stored:
-                if (entry := tree_objects.entry(self.objects, tree, path)) is not None:
+                if (entry := tree_objects.entry(self.repository, tree, path)) is not None:
                     found.setdefault(path, set()).add(entry.oid)
         missing = [p for p, entry in zip(stored, files.values(), strict=True) if entry.oid not in found.get(p, ())]
         shown = ["--raw", "-z", "--no-abbrev", "--no-renames", "--diff-merges=separate", "--root", "--format="]
@@ -114,7 +119,7 @@ class GitHistory:
 
     def tree_of(self, commit: str | None) -> str:
         """Return the tree of a user's commit; the empty tree for None."""
-        return tree_objects.tree_of(self.objects, commit)
+        return tree_objects.tree_of(self.repository, commit)
 
     def obstacle(self) -> tuple[str, str] | None:
         """Return (code, message) of a state in which nothing may run, such as a merge or unmerged entries."""
@@ -122,12 +127,12 @@ class GitHistory:
 
     def in_progress(self) -> str:
         """Return which operation of git is in progress, such as a merge; "" if none is."""
-        operation = status.in_progress(self._place)
+        operation = open_repository.in_progress(self._place)
         return operation[1] if operation else ""
 
     def unsupported(self) -> tuple[str, str] | None:
         """Return (code, message) if idumb cannot use the repository, because of its format, owner or working tree."""
-        return status.unsupported(self._place)
+        return open_repository.unsupported(self._place)
 
     def identity_problem(self) -> str | None:
         """Return why git cannot commit for this user, or None."""
@@ -140,8 +145,8 @@ class GitHistory:
 
     def head_tree(self) -> str | None:
         """Return the tree of HEAD's commit; None before the first commit."""
-        head = status.head_of(self._place)
-        return None if head is None else tree_objects.tree_of(self.objects, head)
+        head = open_repository.head_of(self.repository)
+        return None if head is None else tree_objects.tree_of(self.repository, head)
 
     def ignored(self, paths: Iterable[str]) -> frozenset[str]:
         """Return the paths that git ignores and does not track."""
@@ -157,7 +162,7 @@ class GitHistory:
     def added(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Return the paths of files that HEAD lacks, staged or untracked but not ignored."""
         head, stored = self.head_tree() or tree_objects.EMPTY_TREE, self._paths.stored
-        missing = [path for path in paths if tree_objects.entry(self.objects, head, stored(path)) is None]
+        missing = [path for path in paths if tree_objects.entry(self.repository, head, stored(path)) is None]
         return tuple(path for path in self.uncommitted(missing) if path in missing)
 
     def uncommitted(self, paths: Sequence[str]) -> tuple[str, ...]:
@@ -173,12 +178,12 @@ class GitHistory:
         """Return whether a file and the index are as HEAD's tree has it, byte for byte: then git need not be asked."""
         if path_rules.has_wildcard(path) or any(f"{name}/".startswith(f"{path}/") for name in staged):
             return False
-        found, present = tree_objects.at(self.objects, head, path), path_state.entry_below(self._place.root, path)
+        found, present = tree_objects.at(self.repository, head, path), path_state.entry_below(self._place.root, path)
         is_there = present is not None or os.path.lexists(os.path.join(self._place.root, path))
         return found == present and is_there == (found is not None)
 
     def _staged(self) -> Mapping[str, Entry | None]:
-        return status.staged(self.objects)
+        return status.staged(self._place, self.repository)
 
     def make(
         self, tree: str, head: str | None, message: str, *, hooks: bool, wrote: Callable[[str], bool] = lambda _: False
@@ -197,7 +202,7 @@ class GitHistory:
             message = f"{text}\n{_PROJECT}: {self._project.folder}\n"  # two projects may have a phase 1
         if self._redactor is not None:
             message = self._redactor().redact(message)
-        made = Commits(self.objects, self._proof).make(tree, head, message, hooks=hooks and not unrun)
+        made = Commits(self._place, self.repository, self._proof).make(tree, head, message, hooks=hooks and not unrun)
         return replace(made, unrun=unrun) if unrun else made
 
     def advance(
@@ -210,60 +215,57 @@ class GitHistory:
         """
         if (present := self.head().branch) != name:
             return f"HEAD is on {present or 'no branch'}, and no longer on {name or 'a detached commit'}"
-        full = status.branch_of(self._place)
-        return refs.advance(self.objects, full, commit, expected, message, own)
+        full = open_repository.branch_of(self.repository)
+        return refs.advance(self._place, self.repository, full, commit, expected, message, own)
 
     def unfollow(self, tree: str) -> None:
         """Give the index HEAD's entries where it has those of `tree`: it followed a commit that was never reached."""
         head = self.head_tree() or tree_objects.EMPTY_TREE
-        status.follow(self.objects, tree, head)
+        status.follow(self._place, self.repository, tree, head)
 
     def begin_branch(self, name: str) -> None:
         """Create a branch at HEAD and switch to it; index and working tree do not change.
 
         Refusal `git.branch-name`, or `git.branch-exists` if it exists at another commit.
         """
-        refs.begin(self._place, name, status.head_of(self._place))
+        refs.begin(self._place, self.repository, name, open_repository.head_of(self.repository))
 
     def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
         """Return (commit, its Idumb-* trailers) from HEAD back to `base`, newest first, for commits that have any.
 
         If `base` was pruned after history was rewritten, go back to the first commit.
         """
-        head = status.head_of(self._place)
+        head = open_repository.head_of(self.repository)
         if head is None:
             return ()
-        since = (
-            [f"^{base}"] if base is not None and base in self.objects else []
-        )  # otherwise it was pruned, and hides no commit
-        shown = ["--topo-order", "-z", f"--max-count={limit}", "--encoding=UTF-8", "--format=%H%n%B"]
-        rows = git_program.output(self._place.root, ["log", *shown, head, *since, "--"]).split(b"\0")
-        texts = (row.decode("utf-8", "replace").partition("\n") for row in rows if b"Idumb-" in row)
-        found = ((commit, _trailers(message)) for commit, _, message in texts)
-        return tuple(row for row in found if row[1] and row[1].get(_PROJECT, "") == self._project.folder)
+        walker = self.repository.walk(head, SortMode.TOPOLOGICAL)
+        if base is not None and base in self.repository:  # otherwise it was pruned, and hides no commit
+            walker.hide(base)
+        rows = ((str(commit.id), _trailers(commit)) for commit in itertools.islice(walker, limit))
+        return tuple(row for row in rows if row[1] and row[1].get(_PROJECT, "") == self._project.folder)
 
     def refs(self, prefix: str) -> Mapping[str, str]:
         """Return the refs, and below `refs/idumb/` the names of what idumb keeps, with their objects."""
         if prefix.startswith(PREFIX):
-            return refs.below(self.objects, prefix)
-        present = discover.listed(self._place.common_dir, f"{os.path.dirname(prefix)}/")
-        return {ref: oid for ref, oid in present.items() if ref.startswith(prefix)}
+            return refs.below(self.repository, self._place, prefix)
+        found = [name for name in self.repository.references if name.startswith(prefix)]
+        return {name: str(self.repository.references[name].resolve().target) for name in found}
 
     def kept(self, name: str) -> str | None:
         """Return the object that idumb keeps under a name below `refs/idumb/`; None if there is none."""
-        return refs.find(self.objects, name)
+        return refs.find(self.repository, name)
 
     def keep_ref(self, ref: str, oid: str) -> None:
         """Keep an existing object under a name below `refs/idumb/`, durably."""
-        refs.keep(self._place, ref, oid)
+        refs.keep(self.repository, self._place, ref, oid)
 
     def fold(self, run: str) -> None:
         """Move the names of trees of a finished run into one tree; `run` is their prefix. They are found as before."""
-        refs.fold(self.objects, run)
+        refs.fold(self.repository, self._place, run)
 
     def free(self, run: str, is_kept: Callable[[str], bool]) -> None:
         """Drop the names below the prefix `run` of a finished run, except the trees whose name `is_kept`."""
-        refs.free(self.objects, run, is_kept)
+        refs.free(self.repository, self._place, run, is_kept)
 
     def kept_bytes(self) -> int | None:
         """Return how many bytes on disk only `refs/idumb/` keeps; None if git cannot tell, as with missing objects."""
@@ -280,7 +282,10 @@ class GitHistory:
         return (*removed, *places.clear_copies(self._place))
 
 
-def _trailers(message: str) -> Mapping[str, str]:
-    last = message.rstrip().rpartition("\n\n")[2]
+def _trailers(commit: pygit2.Commit) -> Mapping[str, str]:
+    text = commit.raw_message.decode("utf-8", "replace")
+    if "Idumb-" not in text:
+        return {}
+    last = text.rstrip().rpartition("\n\n")[2]
     matches = (_TRAILER.match(line) for line in last.splitlines())
     return {match[1]: match[2].strip() for match in matches if match}

@@ -15,13 +15,16 @@ import os
 import re
 from collections.abc import Callable, Collection, Mapping
 
+import pygit2
+from pygit2.enums import ObjectType
+
 from idumb.domain import errors
 from idumb.domain.action import Action
 from idumb.domain.proof.ledger import Entry
-from idumb.git import discover, disk, git_program, status, tree_objects
+from idumb.git import discover, disk, git_program, open_repository, status, tree_objects
 from idumb.git.discover import PREFIX, Repository
-from idumb.git.objects import TREE, Damaged, Objects
 from idumb.git.tree_objects import FOLDER, Rows
+from idumb.system import clock
 
 _WORKTREE = rf"(?P<worktree>{PREFIX}worktrees/[^/]+)"
 _OF_RUN = re.compile(rf"{_WORKTREE}/runs/(?P<run>[^/]+)/(?P<name>.*)")
@@ -30,53 +33,70 @@ _MANY = 250
 """So many loose refs are worth packing."""
 # New refs of this process since it last packed, by shared git folder.
 _loose: dict[str, int] = {}
-_PATIENT = ("-c", "core.filesRefLockTimeout=2500", "-c", "core.packedRefsTimeout=2500")
-"""Milliseconds for which git waits for a lock, as of `git pack-refs`."""
+_WAITS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
+"""Seconds between two tries to move a ref that git has locked."""
 _COMMITS = 2000
-_ID = re.compile("[0-9a-f]{40}")
-_NOTHING = "0" * 40
 
 
-def current(place: Repository, ref: str) -> str | None:
+def current(repository: pygit2.Repository, ref: str) -> str | None:
     """Return what a ref names, or None. Refusal `git.ref-moved` if its file is damaged."""
-    present = discover.target(place, ref)
-    if present is None or _ID.fullmatch(present) or present.startswith("ref: "):
-        return present
-    raise errors.Refusal("git.ref-moved", f"{ref} cannot be read: it is {present!r}", hint=Action.of("doctor", "--fix"))
+    try:
+        present = repository.references.get(ref)
+    except (pygit2.GitError, ValueError) as problem:
+        raise errors.Refusal(
+            "git.ref-moved", f"{ref} cannot be read: {problem}", hint=Action.of("doctor", "--fix")
+        ) from problem
+    return None if present is None else str(present.target)
 
 
-def move(place: Repository, ref: str, oid: str, reason: str = "") -> None:
+def move(repository: pygit2.Repository, place: Repository, ref: str, oid: str, reason: str = "") -> None:
     """Create a ref of ours, or move it from its present value, as `swap` does. `reason` is for the reflog."""
     _require_own(ref)
-    swap(place, ref, current(place, ref), oid, reason)
+    swap(repository, place, ref, current(repository, ref), oid, reason)
 
 
-def swap(place: Repository, ref: str, old: str | None, new: str, reason: str) -> None:
+def swap(repository: pygit2.Repository, place: Repository, ref: str, old: str | None, new: str, reason: str) -> None:
     """Create `ref` (`old` is None), or move it from `old`, durably, and read it back. `HEAD` is one that is detached.
 
-    Refusal `git.ref-moved` if it has another value, or git refuses.
+    Waits while git has it locked, as `git pack-refs` does. Refusal `git.ref-moved` if it has another value, or git
+    refuses.
     """
     path = os.path.join(place.git_dir if ref == "HEAD" else place.common_dir, ref)
-    above = os.path.dirname(path)
+    folder = above = os.path.dirname(path)
     while not os.path.isdir(above):
         above = os.path.dirname(above)
+    if folder in disk.failed:  # libgit2 would force it to disk again
+        raise disk.failed_before(folder)
     # Check ownership after the old value was read: a takeover between check and write changes that value.
     place.guard()
-    _require_value(place, ref, old, new)
-    command = [*_PATIENT, "update-ref", "--no-deref", "-m", f"idumb: {reason}", ref, new, old or _NOTHING]
-    result = git_program.write(place.root, command)
-    if result.status != 0:
-        _require_value(place, ref, old, new)
-        is_locked = os.path.lexists(f"{path}.lock")
-        hint = "idumb doctor tells whether the lock is left over" if is_locked else "idumb status"
-        raise _not_moved(ref, new, result.words.partition("\n")[0], hint)
-    _require_value(place, ref, new, new)
+    for wait in (*_WAITS, None):
+        _require_value(repository, ref, old, new)
+        try:
+            if old is None:
+                message = f"idumb: {reason}"
+                repository.create_reference_direct(ref, pygit2.Oid(hex=new), force=False, message=message)
+            elif old != new:
+                repository.references[ref].set_target(new, f"idumb: {reason}")  # unless it was moved since it was read
+            break
+        except (pygit2.GitError, KeyError, ValueError, OSError) as problem:
+            if "failed to fsync directory" in str(problem):
+                disk.failed.add(folder)
+            # Whether git has the ref locked, or had it locked a moment ago.
+            is_locked = "failed to lock" in str(problem) or os.path.lexists(f"{path}.lock")
+            if isinstance(problem, OSError) and not is_locked:
+                raise
+            if wait is None or not is_locked:
+                _require_value(repository, ref, old, new)
+                hint = "idumb doctor tells whether the lock is left over" if is_locked else "idumb status"
+                raise _not_moved(ref, new, str(problem), hint) from problem
+            clock.SystemClock().pause(wait)
+    _require_value(repository, ref, new, new)
     # With its new folders. `git pack-refs` may have packed it meanwhile, or before, and removed them.
     disk.force_below(above, [path])
 
 
-def _require_value(place: Repository, ref: str, value: str | None, new: str) -> None:
-    present = current(place, ref)
+def _require_value(repository: pygit2.Repository, ref: str, value: str | None, new: str) -> None:
+    present = current(repository, ref)
     if present != value:
         raise _not_moved(ref, new, f"it is at {present} but expected {value}")
 
@@ -103,79 +123,77 @@ def delete_all(place: Repository, expected: Mapping[str, str]) -> None:
     disk.force([os.path.join(place.common_dir, "refs"), place.common_dir])
 
 
-def find(objects: Objects, name: str) -> str | None:
+def find(repository: pygit2.Repository, name: str) -> str | None:
     """Return the object of a name, or None."""
-    oid, of_run = current(objects.place, name), _OF_RUN.fullmatch(name)
+    oid, of_run = current(repository, name), _OF_RUN.fullmatch(name)
     if oid is None and of_run is not None:
-        done = current(objects.place, f"{of_run['worktree']}/done/{of_run['run']}")
-        item = _rows(objects, done).get(of_run["name"].replace("/", ":"))
+        done = current(repository, f"{of_run['worktree']}/done/{of_run['run']}")
+        item = _rows(repository, done).get(of_run["name"].replace("/", ":"))
         return None if item is None else item.oid
     return oid
 
 
-def below(objects: Objects, prefix: str) -> dict[str, str]:
+def below(repository: pygit2.Repository, place: Repository, prefix: str) -> dict[str, str]:
     """Return the names that start with a prefix of idumb's, with their objects."""
     folded: dict[str, str] = {}
-    present = discover.listed(objects.place.common_dir, PREFIX)
+    present = discover.listed(place.common_dir, PREFIX)
     for ref, of_done in [(ref, match) for ref in present if (match := _OF_DONE.fullmatch(ref))]:
         run, done = f"{of_done['worktree']}/runs/{of_done['run']}/", present.pop(ref)
         if run.startswith(prefix) or prefix.startswith(run):
-            folded |= {run + row.replace(":", "/"): item.oid for row, item in _rows(objects, done).items()}
+            folded |= {run + row.replace(":", "/"): item.oid for row, item in _rows(repository, done).items()}
     return {name: oid for name, oid in {**folded, **present}.items() if name.startswith(prefix)}
 
 
-def put(place: Repository, name: str, oid: str, reason: str = "") -> None:
+def put(repository: pygit2.Repository, place: Repository, name: str, oid: str, reason: str = "") -> None:
     """Give an object a name, durably. Refusal `git.ref-moved` if another process does so at the same time."""
-    move(place, name, oid, reason)
+    move(repository, place, name, oid, reason)
     _loose[place.common_dir] = _loose.get(place.common_dir, 0) + 1
     if _loose[place.common_dir] >= _MANY:
         _loose[place.common_dir] = 0
         git_program.write(place.root, ["pack-refs", "--all"])  # a failure costs only time
 
 
-def keep(place: Repository, name: str, oid: str) -> None:
+def keep(repository: pygit2.Repository, place: Repository, name: str, oid: str) -> None:
     """Give an existing object a name. Refusal `git.ref-moved` if it is missing, or a tree with missing parts.
 
     `git gc` fails in a repository in which a ref reaches a missing object.
     """
     whole = ["rev-list", "--objects", "--no-walk", "--quiet", "--missing=allow-promisor", oid]
-    if git_program.read(place.root, whole).status:
+    if git_program.read(place.root, whole).status:  # libgit2 would answer from its memory
         words = f"{name} could not be kept: object {oid} does not exist, or not all of it"
         raise errors.Refusal("git.ref-moved", words, hint=Action("doctor"))
-    put(place, name, oid, "keep")
+    put(repository, place, name, oid, "keep")
 
 
-def fold(objects: Objects, run: str) -> None:
+def fold(repository: pygit2.Repository, place: Repository, run: str) -> None:
     """Move the names of a finished run into one tree. `run` is their prefix. If it is killed, repeat it.
 
     The tree gets its name before the others are deleted.
     """
-    place = objects.place
-    trees = {ref: oid for ref, oid in discover.listed(place.common_dir, run).items() if _is_tree(objects, oid)}
+    trees = {ref: oid for ref, oid in discover.listed(place.common_dir, run).items() if _is_tree(repository, oid)}
     if not trees:
         return
     done = _done(run)
-    rows = dict(_rows(objects, current(place, done)))
+    rows = dict(_rows(repository, current(repository, done)))
     rows |= {ref[len(run) :].replace("/", ":"): Entry(FOLDER, oid) for ref, oid in trees.items()}
-    move(place, done, tree_objects.write(objects, rows), "a finished run")
+    move(repository, place, done, tree_objects.write(repository, rows), "a finished run")
     delete_all(place, trees)
 
 
-def free(objects: Objects, run: str, is_kept: Callable[[str], bool]) -> None:
+def free(repository: pygit2.Repository, place: Repository, run: str, is_kept: Callable[[str], bool]) -> None:
     """Drop the names of a finished run, except trees whose name below `run` is kept. If it is killed, repeat it.
 
     Refusal `git.ref-moved` if another process moved one meanwhile.
     """
-    fold(objects, run)
-    place = objects.place
+    fold(repository, place, run)
     done, dropped = _done(run), dict(discover.listed(place.common_dir, run))
-    tree = current(place, done)
-    rows = _rows(objects, tree)
+    tree = current(repository, done)
+    rows = _rows(repository, tree)
     kept = {row: item for row, item in rows.items() if is_kept(row.replace(":", "/"))}
     if tree is not None and not kept:
         dropped[done] = tree
     elif kept.keys() != rows.keys():
-        move(place, done, tree_objects.write(objects, kept), "freed")
+        move(repository, place, done, tree_objects.write(repository, kept), "freed")
     if dropped:
         delete_all(place, dropped)
 
@@ -186,25 +204,31 @@ def _done(run: str) -> str:
     return f"{worktree}/done/{name}"
 
 
-def _is_tree(objects: Objects, oid: str) -> bool:
+def _is_tree(repository: pygit2.Repository, oid: str) -> bool:
     """Return whether a tree exists."""
     try:
-        return objects.about(oid)[0] == TREE
-    except Damaged:
+        return repository.odb.read_header(pygit2.Oid(hex=oid))[0] == ObjectType.TREE
+    except (KeyError, ValueError, pygit2.GitError):
         return False  # `doctor` reports it
 
 
-def _rows(objects: Objects, tree: str | None) -> Rows:
+def _rows(repository: pygit2.Repository, tree: str | None) -> Rows:
     """Return the rows of a finished run, none without a tree. Refusal `git.object-missing` if it cannot be read."""
     try:
-        return {} if tree is None else tree_objects.rows(objects, tree)
-    except Damaged as problem:
+        return {} if tree is None else tree_objects.rows(repository, tree)
+    except (KeyError, ValueError, pygit2.GitError) as problem:
         words = f"tree {tree} with the names of a finished run is missing or damaged: {problem}"
         raise errors.Refusal("git.object-missing", words, hint=Action.of("doctor", "--fix")) from problem
 
 
 def advance(
-    objects: Objects, branch: str | None, commit: str, expected: str | None, message: str, own: Collection[str] = ()
+    place: Repository,
+    repository: pygit2.Repository,
+    branch: str | None,
+    commit: str,
+    expected: str | None,
+    message: str,
+    own: Collection[str] = (),
 ) -> str:
     """Move the branch to a commit on top of `expected`, by compare-and-swap; None is a detached HEAD.
 
@@ -214,26 +238,26 @@ def advance(
     the index is then as HEAD has it.
     Repeating the call is safe.
     """
-    place = objects.place
-    if status.head_of(place) == commit:
+    if open_repository.head_of(repository) == commit:
         disk.force_below(*((place.git_dir, ["HEAD"]) if branch is None else (place.common_dir, [branch])))
         return ""
-    before, after = (tree_objects.tree_of(objects, commit_id) for commit_id in (expected, commit))
+    before, after = (tree_objects.tree_of(repository, commit_id) for commit_id in (expected, commit))
     try:
-        followed = status.follow(objects, before, after, own)
+        followed = status.follow(place, repository, before, after, own)
     except errors.Refusal as refusal:
         return str(refusal)
     # Before the branch: git does not force it, and its rename must not precede its bytes.
     disk.force(path for path in (status.path_of(place), place.git_dir) if os.path.exists(path))
     try:
-        swap(place, branch or "HEAD", expected, commit, message)
+        swap(repository, place, branch or "HEAD", expected, commit, message)
     except errors.Refusal as refusal:
-        status.set_to(objects, tree_objects.tree_of(objects, status.head_of(place)), followed)
+        present = tree_objects.tree_of(repository, open_repository.head_of(repository))
+        status.set_to(place, repository, present, followed)
         return str(refusal)
     return ""
 
 
-def begin(place: Repository, name: str, commit: str | None) -> None:
+def begin(place: Repository, repository: pygit2.Repository, name: str, commit: str | None) -> None:
     """Create a branch at `commit` and put HEAD on it. Index and files stay. If it was killed, repeat it.
 
     Refusal `git.branch-name`, `git.branch-exists` or `git.failed`.
@@ -244,21 +268,22 @@ def begin(place: Repository, name: str, commit: str | None) -> None:
         )
     ref = f"refs/heads/{name}"
     if commit is not None:
-        _create(place, name, ref, commit)
+        _create(place, repository, name, ref, commit)
     place.guard()
     git_program.change(place.root, ["symbolic-ref", "-m", f"idumb: on to {name}", "HEAD", ref])
     disk.force([os.path.join(place.git_dir, "HEAD"), place.git_dir])
 
 
-def _create(place: Repository, name: str, ref: str, commit: str) -> None:
-    present = git_program.output(place.root, ["for-each-ref", "--format=%(objectname) %(worktreepath)", ref]).decode()
-    if present and present.rstrip("\n") != f"{commit} ":  # or it is checked out somewhere
+def _create(place: Repository, repository: pygit2.Repository, name: str, ref: str, commit: str) -> None:
+    present, branch = repository.references.get(ref), repository.branches.local.get(name)
+    is_elsewhere = branch is not None and branch.is_checked_out()
+    if present is not None and (str(present.resolve().target) != commit or is_elsewhere):
         words = f"Branch {name} already exists, and it is not where HEAD is."
         raise errors.Refusal(
             "git.branch-exists", words, hint=f"git switch {name}, or choose another name: --branch NAME"
         )
-    if not present:
-        swap(place, ref, None, commit, f"on to {name}")
+    if present is None:
+        swap(repository, place, ref, None, commit, f"on to {name}")
 
 
 def of_user(common_dir: str) -> dict[str, str]:
@@ -281,7 +306,7 @@ def bytes_on_disk(place: Repository) -> int | None:
 class GitKeptRefs:
     """All refs under `refs/idumb/` of a repository, whose working trees share them.
 
-    It reads no object, so that idumb can also be removed from repositories that it does not open.
+    Works without libgit2, so that idumb can also be removed from repositories that it does not open.
     """
 
     def __init__(self, place: Repository) -> None:

@@ -6,47 +6,46 @@ A snapshot's tree holds `worktree/`, `head/` (the tree of HEAD), and `staged/` i
 from __future__ import annotations
 
 import functools
+import itertools
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping
+
+from pygit2.enums import ObjectType
 
 from idumb.app.ports import Snapshot
 from idumb.domain import errors
 from idumb.domain.proof.ledger import Entry
-from idumb.git import discover, disk, git_program, refs, status, tree_objects
+from idumb.git import discover, disk, open_repository, refs, status, tree_objects
 from idumb.git.discover import Repository
-from idumb.git.objects import BLOB, Damaged, Objects, lenders
+from idumb.git.open_repository import CheckedRepository
 from idumb.git.shadow import Shadow
-from idumb.git.tree_objects import EMPTY_TREE, FILE, FOLDER, Rows
+from idumb.git.tree_objects import EMPTY_TREE, FILE, FOLDER, SUBMODULE, Rows
 from idumb.system import private_folders
 
 WORKTREE, STAGED, HEAD = "worktree", "staged", "head"
 _TRIES = 10
-_UNREADABLE = "git.snapshot-unreadable"
-_READ_BACK = ("rev-list", "--objects", "--no-object-names", "--verify-objects")
-_OID = re.compile(r"\b[0-9a-f]{40}\b")
 
 
 class Snapshots:
     """Those of the working tree of `place`, and which trees were verified on disk.
 
-    `store` is the repository that stores objects and refs, if it is not the same (for a checkout): its ignore rules
+    `objects` is the repository that stores objects and refs, if it is not the same (for a checkout): its ignore rules
     apply. Scans leave out untracked files of more than `limit` MB.
     """
 
-    def __init__(self, place: Repository, store: Repository, limit: Callable[[], int]) -> None:
+    def __init__(self, place: Repository, objects: Repository, limit: Callable[[], int]) -> None:
         self._place = place
-        self._store = store
+        self._objects = objects
         self.limit = limit
         self._head: str | None = None
 
     @functools.cached_property
-    def objects(self) -> Objects:
-        return status.objects_of(self._store)
+    def repository(self) -> CheckedRepository:
+        return open_repository.repository(self._objects)
 
     @functools.cached_property
     def shadow(self) -> Shadow:
-        return Shadow(self._place, self._store, self.limit())
+        return Shadow(self._place, self._objects, self.limit())
 
     def forget(self) -> None:
         """Forget the last scan: the working tree or its git folder was recreated, or objects are gone."""
@@ -61,7 +60,7 @@ class Snapshots:
             try:
                 return self._take(ref, tree, reason)
             except errors.Refusal as refusal:
-                if refusal.code != _UNREADABLE or not left:
+                if refusal.code != open_repository.UNREADABLE or not left:
                     raise
                 # `git gc --prune=now` may have removed objects that nothing referred to yet, or a power cut emptied one
                 # that somebody wrote without fsync: write all of it again.
@@ -71,20 +70,21 @@ class Snapshots:
 
     def _set_aside(self, oid: str) -> None:
         """Move a damaged object out of git's way: git does not write an object again whose file exists."""
-        place = os.path.join(self._store.common_dir, "objects", oid[:2], oid[2:])
+        place = os.path.join(self._objects.common_dir, "objects", oid[:2], oid[2:])
         if os.path.exists(place):
-            folder = os.path.join(self._store.common_dir, "idumb", "damaged")
-            private_folders.make(folder, root=self._store.common_dir)
-            self._store.guard()
+            folder = os.path.join(self._objects.common_dir, "idumb", "damaged")
+            private_folders.make(folder, root=self._objects.common_dir)
+            self._objects.guard()
             os.replace(place, os.path.join(folder, oid))
 
     def _take(self, ref: str, tree: str, reason: str) -> Snapshot:
         """Make a snapshot of the scanned `tree` and of the index."""
-        head, items = status.head_of(self._store), {WORKTREE: Entry(FOLDER, tree)}
-        if head is not None and head in self.objects:
-            items[HEAD] = Entry(FOLDER, tree_objects.tree_of(self.objects, head))
+        head, items = open_repository.head_of(self.repository), {WORKTREE: Entry(FOLDER, tree)}
+        if head is not None:
+            items[HEAD] = Entry(FOLDER, tree_objects.tree_of(self.repository, head))
             self._keep_head(head)
-        if staged := status.staged_tree(self.objects):
+        self.repository.see_packs()
+        if staged := status.staged_tree(self._place, self.repository):
             items[STAGED] = Entry(FOLDER, staged)
         return self._keep(ref, tree, reason, items)
 
@@ -92,14 +92,14 @@ class Snapshots:
         """Keep HEAD's commit, which a tree cannot: the user may amend it, and collect garbage while a task is built."""
         if head == self._head:
             return
-        ref = f"{discover.PREFIX}worktrees/{self._store.worktree_id}/head"
-        if refs.current(self._store, ref) != head:
-            refs.move(self._store, ref, head)
+        ref = f"{discover.PREFIX}worktrees/{self._objects.worktree_id}/head"
+        if refs.current(self.repository, ref) != head:
+            refs.move(self.repository, self._objects, ref, head)
         self._head = head
 
     def store(self, data: bytes) -> str:
         """Store bytes as a blob; return its id. `keep_blobs` then keeps it."""
-        return self.objects.write(BLOB, data)
+        return str(self.repository.write(ObjectType.BLOB, data))
 
     def keep(self, ref: str, tree: str, reason: str) -> Snapshot:
         """Keep a tree of files alone."""
@@ -111,77 +111,62 @@ class Snapshots:
             if "/" in name or not name:
                 message = f"a kept blob needs a plain name: {name!r}"
                 raise ValueError(message)
-            if oid not in self.objects:
-                raise _unreadable(oid)
-        tree = tree_objects.write(self.objects, {name: Entry(FILE, oid) for name, oid in blobs.items()})
-        refs.put(self._store, ref, tree, reason)
+            if not tree_objects.is_stored(self.repository, oid):
+                raise open_repository.unreadable(oid)
+        tree = tree_objects.write(self.repository, {name: Entry(FILE, oid) for name, oid in blobs.items()})
+        refs.put(self.repository, self._objects, ref, tree, reason)
         return tree
 
     def kept_blobs(self, ref: str) -> Mapping[str, str]:
         """Return the blobs by name that `keep_blobs` stored under `ref`; empty if there are none."""
-        kept = refs.find(self.objects, ref)
-        rows = {} if kept is None else tree_objects.rows(self.objects, kept)
+        kept = refs.find(self.repository, ref)
+        rows = {} if kept is None else tree_objects.rows(self.repository, kept)
         return {name: entry.oid for name, entry in rows.items()}
 
     def tree_at(self, snapshot: str) -> str:
         """Return the tree of the working tree's files in a snapshot."""
-        return tree_objects.rows(self.objects, snapshot)[WORKTREE].oid
+        return tree_objects.rows(self.repository, snapshot)[WORKTREE].oid
 
     def _keep(self, ref: str, tree: str, reason: str, items: Rows) -> Snapshot:
         """Write a snapshot, read back from disk everything that is new since the last one, and give it its name."""
         if EMPTY_TREE in {entry.oid for entry in items.values()}:
-            tree_objects.write(self.objects, {})
-        oid, reached = tree_objects.write(self.objects, items), self._reached(items)
-        new = self._read_back(oid, items, reached)
-        disk.force_objects(self.objects.folder, new)
-        refs.put(self._store, ref, oid, reason)
+            tree_objects.write(self.repository, {})
+        oid = tree_objects.write(self.repository, items)
+        disk.force_objects(self.repository.folders[0], self._require_stored(oid, items, whole=True))
+        refs.put(self.repository, self._objects, ref, oid, reason)
         # A `git gc --prune=now` that began before the ref moved may have removed what it did not see.
-        still = self._reached(items)
-        self._require(new if still == reached else self._read_back(oid, items, still))
+        self.repository.see_packs()
+        self._require_stored(oid, items, whole=False)
         self.shadow.verified = tree
         return Snapshot(oid, tree, ref)
 
-    def _read_back(self, oid: str, items: Rows, reached: str) -> set[str]:
-        """Return the new objects of a snapshot, which git reads from disk. Refusal if one is missing or damaged.
+    def _require_stored(self, oid: str, items: Rows, *, whole: bool) -> set[str]:
+        """Return the objects of a snapshot that were looked at. Refusal if one is missing or, with `whole`, damaged.
 
-        What was verified before still exists, and so does what HEAD has `reached`, unless git says otherwise.
+        What was verified before still exists, and so does what HEAD reaches.
         """
-        tree, verified = items[WORKTREE].oid, self.shadow.verified
-        try:
-            self.objects.read(oid)
-        except Damaged as problem:
-            raise _unreadable(oid) from problem
-        if tree == verified:
-            self._require([tree])
-            return {oid}
-        for known in [*filter(None, (verified, reached)), ""]:
-            result = git_program.read(self._store.root, [*_READ_BACK, tree, *([f"^{known}"] if known else [])])
-            if result.status == 0 and b"hash mismatch" not in result.err:
-                return {oid, *result.out.decode("ascii").split()}
-        named = _OID.search(result.words)
-        raise _unreadable(named[0] if named else tree)
-
-    def _require(self, oids: Iterable[str]) -> None:
-        """Refusal if one of these objects is not there."""
-        packed = [oid for oid in oids if not os.path.exists(self.objects.loose(oid))]
-        if packed:
-            self.objects.forget()
-        for oid in packed:
-            if oid not in self.objects:
-                raise _unreadable(oid)
+        verified = self.shadow.verified
+        if not verified or not tree_objects.is_stored(self.repository, verified):
+            # It is the first, or somebody deleted the refs that keep it, and collected garbage.
+            verified = self._reached(items)
+        tree, seen = items[WORKTREE], set[str]()
+        own = [Entry(FILE, oid), *(entry for entry in items.values() if entry.mode == FILE)]
+        own += [] if tree.oid == verified else [tree]
+        new = tree_objects.new_rows(self.repository, verified, tree.oid)  # read one after the other
+        for entry in itertools.chain(own, new):
+            if entry.mode != SUBMODULE:
+                seen.add(entry.oid)
+                if not tree_objects.is_stored(self.repository, entry.oid, whole=whole or entry.mode == FOLDER):
+                    raise open_repository.unreadable(entry.oid)
+        return seen
 
     def _reached(self, items: Rows) -> str:
         """Return HEAD's tree if HEAD kept it from every garbage collection while this snapshot was made; otherwise "".
 
         A repository that lends objects does not know the borrower's HEAD.
         """
-        head = status.head_of(self._store)
-        if HEAD not in items or head is None or len(lenders(self._store)) > 1:
+        head = open_repository.head_of(self.repository)
+        if head is None or HEAD not in items or len(open_repository.lenders(self._objects)) > 1:
             return ""
-        tree = tree_objects.tree_of(self.objects, head)
+        tree = tree_objects.tree_of(self.repository, head)
         return tree if tree == items[HEAD].oid else ""
-
-
-def _unreadable(oid: str) -> errors.Refusal:
-    words = f"object {oid} of a snapshot is missing or damaged"
-    return errors.Refusal(_UNREADABLE, words, hint="git fsck", details={"object": oid})

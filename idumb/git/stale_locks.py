@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from idumb.domain import canonical_json
 from idumb.git import disk, git_program
 from idumb.git.discover import Repository
-from idumb.system import machine, process_end, process_tree
+from idumb.system import machine, process_tree
 
 # Temporary names that `atomic_write` uses until a file is complete.
 _OURS = re.compile(r"\..{1,100}\.(\d+)-[0-9a-f]{8}\.tmp")
@@ -104,7 +104,7 @@ def _is_dead(path: str, begun: float, places: tuple[str, ...]) -> bool:
             return False
         if not stat.S_ISREG(status.st_mode) or status.st_uid != os.geteuid() or status.st_mtime < begun:
             return False
-        if not process_tree.may_be_at_work("git", places, path, process_end.running.values()):
+        if not process_tree.may_be_at_work("git", places, path):
             return True
         if time.monotonic() > deadline:
             return False

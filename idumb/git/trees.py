@@ -18,7 +18,7 @@ from idumb.git import disk, git_program, guarded_files, path_state, status, tree
 from idumb.git.discover import Repository
 from idumb.git.own_folder import INDEX, OwnFolder
 from idumb.git.projects import ProjectPaths
-from idumb.git.shadow import NESTED, Shadow
+from idumb.git.shadow import Shadow
 from idumb.git.snapshot import Snapshots
 from idumb.git.tree_objects import FOLDER
 
@@ -41,11 +41,11 @@ class GitTrees(Snapshots):
     def __init__(
         self,
         repository: Repository,
-        store: Repository | None = None,
+        objects: Repository | None = None,
         limit: Callable[[], int] = lambda: SNAPSHOT_LIMIT,
         folder: str = "",
     ) -> None:
-        super().__init__(repository, store or repository, limit)
+        super().__init__(repository, objects or repository, limit)
         self.paths = ProjectPaths(folder)
         self.root = self.paths.root(repository.root)
 
@@ -60,15 +60,16 @@ class GitTrees(Snapshots):
         """Store these files as they are, byte for byte; return a tree that has them, and perhaps others."""
         root, names = self._place.root, self.paths.all_own(paths)
         files = {path: path_state.entry_below(root, path) for path in names}
-        present = {path: entry for path, entry in files.items() if entry is not None}
-        is_odd = any(path not in present and os.path.lexists(os.path.join(root, path)) for path in files)
+        self.repository.see_packs()
+        new = {p: e.oid for p, e in files.items() if e and not tree_objects.is_stored(self.repository, e.oid)}
+        is_odd = any(e is None and os.path.lexists(os.path.join(root, path)) for path, e in files.items())
         try:
-            stored = tree_objects.store(functools.partial(git_program.change, root), [*present])
+            stored = tree_objects.store(functools.partial(git_program.change, root), [*new])
         except errors.Refusal:
             is_odd = True
-        if is_odd or stored != [entry.oid for entry in present.values()]:  # a folder or a link, or it changes just now
+        if is_odd or stored != [*new.values()]:  # a folder or a link, or it changes just now
             return self.scan(paths)
-        return tree_objects.put(self.objects, tree_objects.EMPTY_TREE, files)
+        return tree_objects.put(self.repository, tree_objects.EMPTY_TREE, files)
 
     def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
         """Store a `scan`, the index and HEAD under the name `ref`, and read it back."""
@@ -106,11 +107,10 @@ class GitTrees(Snapshots):
 
         Such paths are ignored, unreadable, too large and not tracked, or repositories.
         """
-        places = {path: os.path.join(self.root, path) for path in self.repositories()}
-        full = (path for path, place in places.items() if os.access(place, os.R_OK) and os.listdir(place))
+        dirty = (path for path in self.repositories() if status.is_dirty(self.root, path))
         return {
             **dict.fromkeys(self.ignored(), paths.IGNORED_BY_GIT),
-            **dict.fromkeys(full, NESTED),
+            **dict.fromkeys(dirty, "uncommitted work in a submodule"),
             **{self.paths.shown(path): why for path, why in self.shadow.omitted.items() if self.paths.has(path)},
         }
 
@@ -122,30 +122,30 @@ class GitTrees(Snapshots):
         """Return each path that one of these `.gitignore` files hides, with that file and its rule."""
         files, shown = frozenset(self.paths.all_stored(rules)), self.paths.shown
         hidden = self.paths.all_stored(self.ignored()) if files else ()
-        hiding = status.deciding(self._place.root, hidden, self._store)
+        hiding = status.deciding(self._place.root, hidden, self._objects)
         return {shown(path): (shown(file), rule) for path, (file, rule) in hiding.items() if file in files}
 
     def changes(self, old: str, new: str) -> tuple[Change, ...]:
         """Return the paths that differ, sorted. A rename is a deletion and a creation."""
-        return tree_objects.changes(self.objects, self._part(old), self._part(new))
+        return tree_objects.changes(self.repository, self._part(old), self._part(new))
 
     def _part(self, tree: str) -> str:
         """Return the project's own tree in a tree of the repository; the empty tree if there is no such folder."""
-        found = tree_objects.at(self.objects, tree, self.paths.folder)
+        found = tree_objects.at(self.repository, tree, self.paths.folder)
         return found.oid if found is not None and found.mode == FOLDER else tree_objects.EMPTY_TREE
 
     def changes_outside(self, old: str, new: str) -> tuple[Change, ...]:
         """Return the paths outside the project's folder that differ; each begins with `../`. None for the top."""
         if not self.paths.folder:
             return ()
-        changed = tree_objects.changes(self.objects, old, new)
+        changed = tree_objects.changes(self.repository, old, new)
         return self.paths.rows(change for change in changed if not self.paths.has(change.path))
 
     def entry(self, tree: str, path: str) -> Entry | None:
-        return tree_objects.entry(self.objects, tree, self.paths.stored(path))
+        return tree_objects.entry(self.repository, tree, self.paths.stored(path))
 
     def is_folder(self, tree: str, path: str) -> bool:
-        found = tree_objects.at(self.objects, tree, self.paths.stored(path))
+        found = tree_objects.at(self.repository, tree, self.paths.stored(path))
         return found is not None and found.mode == FOLDER
 
     def overlay(self, tree: str, source: str, paths: Iterable[str]) -> str:
@@ -155,20 +155,20 @@ class GitTrees(Snapshots):
     def overlay_each(self, tree: str, sources: Iterable[tuple[str, Iterable[str]]]) -> str:
         """Return `tree` after an overlay of each (source, paths), one after the other."""
         own = [(source, self.paths.all_own(paths)) for source, paths in sources]
-        return tree_objects.overlay(self.objects, tree, own)
+        return tree_objects.overlay(self.repository, tree, own)
 
     def committed(self, head: str | None, source: str, paths: Sequence[str]) -> str:
         """Return the tree that a commit of these paths, with their bytes of `source`, has on top of the commit `head`.
 
         Git's filters and line endings are applied. `source` is the present tree of the workspace.
         """
-        tree = tree_objects.tree_of(self.objects, head)
+        tree = tree_objects.tree_of(self.repository, head)
         result = self.overlay(tree, source, paths)
         own = self.paths.all_own(paths)
-        present = [path for path in own if tree_objects.entry(self.objects, source, path) is not None]
+        present = [path for path in own if tree_objects.entry(self.repository, source, path) is not None]
         if present and self.may_convert(tree, present):
-            cleaned = status.cleaned(self._store, self._place.root, head, present)
-            result = tree_objects.put(self.objects, result, cleaned)
+            cleaned = status.cleaned(self._objects, self._place.root, head, present)
+            result = tree_objects.put(self.repository, result, cleaned)
         return result
 
     def may_convert(self, head: str, changed: Iterable[str]) -> bool:
@@ -176,21 +176,21 @@ class GitTrees(Snapshots):
 
         A setting or a file of attributes says so.
         """
-        guarded = guarded_files.of_repository(self._store)
+        guarded = guarded_files.of_repository(self._objects)
         if guarded.converts or guarded.ignores_modes:
             return True
-        roots, folders = {self._place.root, self._store.root}, paths.folders_above(changed)
+        roots, folders = {self._place.root, self._objects.root}, paths.folders_above(changed)
         names = [_ATTRIBUTES, *(f"{folder}/{_ATTRIBUTES}" for folder in folders)]
-        committed = any(tree_objects.entry(self.objects, head, name) for name in names)
+        committed = any(tree_objects.entry(self.repository, head, name) for name in names)
         return committed or any(os.path.lexists(os.path.join(root, name)) for root in roots for name in names)
 
     def read(self, oid: str) -> bytes:
         """Return an object's bytes. Refusal `git.object-missing` if it is missing or damaged."""
-        return self.objects.read(oid)[1]
+        return self.repository.read(oid)[1]
 
     def pieces(self, oid: str) -> Iterator[bytes]:
         """Return a blob's bytes, in pieces if it is large."""
-        return tree_objects.pieces(self.objects, oid)
+        return tree_objects.pieces(self.repository, self._objects.root, oid)
 
     def restore(self, target: str, expected: str, paths: Iterable[str], *, force: bool = False) -> tuple[Conflict, ...]:
         """Write each path as in `target` if its present bytes and mode are those in `expected`.
@@ -200,7 +200,9 @@ class GitTrees(Snapshots):
         a path that is as in `target` is no conflict. `force` skips the comparison. All writes are durable. A save of
         another program at any moment stays at its path, or is displaced and named.
         """
-        writing = write_back.Writing(self.objects, self._place.root, write_back.shelf(self._place), self._store.guard)
+        writing = write_back.Writing(
+            self.repository, self._place.root, write_back.shelf(self._place), self._objects.guard
+        )
         return self.paths.rows(write_back.restore(writing, target, expected, self.paths.all_own(paths), force=force))
 
     def release_displaced(self) -> tuple[str, ...]:
@@ -230,9 +232,9 @@ class GitTrees(Snapshots):
     def _compared(self, options: Sequence[str], old: str, new: str, *paths: str) -> bytes:
         # In the working tree, git would read the present .gitattributes: a task that writes one would decide how its
         # own change is counted.
-        git_dir, parts = self._store.git_dir, (self._part(old), self._part(new))
+        git_dir, parts = self._objects.git_dir, (self._part(old), self._part(new))
         arguments = ["diff-tree", *_PLAIN, *options, *parts, "--", *paths]
-        return git_program.output(self._store.root, arguments, extra={"GIT_DIR": git_dir}, cwd=git_dir)
+        return git_program.output(self._objects.root, arguments, extra={"GIT_DIR": git_dir}, cwd=git_dir)
 
     def apply_patch(self, patch: str, allowed: Callable[[str], str | None]) -> tuple[bool, str]:
         """Apply it to a tree first, so that every path is judged before anything is written."""
@@ -251,8 +253,8 @@ class GitTrees(Snapshots):
 
     def _patched(self, tree: str, patch: str) -> tuple[str, str]:
         """Return `tree` with the patch applied in the project's folder in a private index, or git's words."""
-        root = self._store.root
-        with status.private(self._store) as index:
+        root = self._objects.root
+        with status.private(self._objects) as index:
             git_program.change(root, ["read-tree", tree], index)
             where = [f"--directory={self.paths.folder}"] if self.paths.folder else []
             arguments = ["apply", "--cached", "--whitespace=nowarn", *where, "-"]
@@ -320,7 +322,7 @@ class CheckoutTrees(GitTrees):
     @functools.cached_property
     def shadow(self) -> Shadow:
         folder = OwnFolder(self._git.path, self._git.root, self._git.objects, self._git.lenient)
-        return Shadow(self._place, self._store, self.limit(), folder, tracking=self._git)
+        return Shadow(self._place, self._objects, self.limit(), folder, tracking=self._git)
 
     def begin(self) -> None:
         """Begin the next scan with the index of the tree that is shown."""
@@ -346,4 +348,4 @@ class CheckoutTrees(GitTrees):
 
     def committed(self, head: str | None, source: str, paths: Sequence[str]) -> str:
         """Scans are what git commits already."""
-        return self.overlay(tree_objects.tree_of(self.objects, head), source, paths)
+        return self.overlay(tree_objects.tree_of(self.repository, head), source, paths)

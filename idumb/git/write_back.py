@@ -17,7 +17,7 @@ import itertools
 import os
 import stat
 from collections.abc import Callable, Iterable, Iterator
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -27,8 +27,10 @@ from idumb.domain import paths as path_rules
 from idumb.domain.proof.ledger import Entry
 from idumb.git import disk, path_state, tree_objects
 from idumb.git.discover import Repository
-from idumb.git.objects import Objects
 from idumb.git.path_state import Present, Spot, Step
+
+if TYPE_CHECKING:
+    import pygit2
 
 _NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # errors that mean that somebody changed the tree meanwhile
@@ -46,7 +48,7 @@ class _Changed(Exception):
 class Writing(Struct, frozen=True):
     """One restore below `root`; `top` is that folder, open. `changed` collects the folders to force to disk."""
 
-    objects: Objects
+    repository: pygit2.Repository
     root: str
     shelf: Shelf
     guard: Callable[[], None]
@@ -56,14 +58,14 @@ class Writing(Struct, frozen=True):
 
 def restore(writing: Writing, target: str, expected: str, paths: Iterable[str], *, force: bool) -> tuple[Conflict, ...]:
     """See `Trees.restore`. Raises ValueError for a path that idumb never writes, and the errors of `guard`."""
-    objects = writing.objects
-    wanted = {path: tree_objects.entry(objects, target, path) for path in _checked(paths)}
+    repository = writing.repository
+    wanted = {path: tree_objects.entry(repository, target, path) for path in _checked(paths)}
     deletions = frozenset(path for path, want in wanted.items() if want is None)
     with path_state.opened(writing.root) as top:
         steps = [Step(path, want, path_state.look(top, path)) for path, want in wanted.items()]
         conflicts = []
         for step in steps:
-            before = tree_objects.entry(objects, expected, step.path)
+            before = tree_objects.entry(repository, expected, step.path)
             why = _conflict(step, before, deletions, force=force) or _blocked(writing.root, step, deletions)
             conflicts += [Conflict(step.path, why)] if why is not None else []
         if conflicts:
@@ -232,7 +234,7 @@ def _made(writing: Writing, step: Step) -> Spot:
         raise AssertionError("a deletion makes no file")
     begun, spot = writing.shelf.incoming(), writing.shelf.free(step)
     if want.mode == tree_objects.LINK:
-        os.symlink(writing.objects.read(want.oid)[1], begun.name)
+        os.symlink(writing.repository.read(want.oid)[1], begun.name)
     else:
         _write_new(writing, begun.name, want, step.present.status)
     os.rename(begun.name, spot.name)
@@ -255,7 +257,7 @@ def _write_new(writing: Writing, path: str, want: Entry, before: os.stat_result 
     bits = (0o777 if want.mode == tree_objects.PROGRAM else 0o666) & (before.st_mode if replaces and before else 0o777)
     descriptor = os.open(path, _NEW_FLAGS, bits)
     with os.fdopen(descriptor, "wb") as stream:
-        for chunk in tree_objects.pieces(writing.objects, want.oid):
+        for chunk in tree_objects.pieces(writing.repository, writing.root, want.oid):
             stream.write(chunk)
         stream.flush()
         if replaces and before is not None:

@@ -15,7 +15,7 @@ from msgspec import Struct
 # `idumb status` loads this module, whose start `typing` would double.
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Iterator
+    from collections.abc import Callable, Iterable, Iterator
 
 PROCESS_COOKIE, RUN_COOKIE, PLACE_COOKIE = "IDUMB_PROCESS", "IDUMB_RUN", "IDUMB_PLACE"
 _ROLE, _SUBJECT = "IDUMB_ROLE", "IDUMB_TASK"
@@ -248,8 +248,8 @@ def commands(pid: int) -> list[list[str]]:
     return [line for line in lines if line]
 
 
-def may_be_at_work(program: str, places: Iterable[str], path: str, own: Collection[int] = ()) -> bool:
-    """Return whether a live process could have created `path`, other than this one and those that are its `own`.
+def may_be_at_work(program: str, places: Iterable[str], path: str) -> bool:
+    """Return whether a live process could have created `path`.
 
     Such a process runs a program whose name begins with `program` and works in one of `places`, or has `path` open.
     Processes of users other than the file's owner are excluded. Returns True if the system hides where one works.
@@ -263,7 +263,7 @@ def may_be_at_work(program: str, places: Iterable[str], path: str, own: Collecti
     roots = tuple(f"{os.path.realpath(place).rstrip('/')}/" for place in places)
     for process in psutil.process_iter():
         try:
-            if process.pid in {os.getpid(), *own} or process.uids().effective != owner:
+            if process.pid == os.getpid() or process.uids().effective != owner:
                 continue
             if process.name().startswith(program) and f"{process.cwd()}/".startswith(roots):
                 return True

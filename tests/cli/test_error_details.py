@@ -164,6 +164,12 @@ def test_a_full_disk_is_named_with_the_free_space(tmp_path: Path) -> None:
     assert f"({room.mount} has " in explained.message
 
 
+def test_libgit2_messages_are_recognized_without_an_error_number() -> None:
+    explained = main.of_system(OSError("failed to make directory '/x/.git/objects/e8': No space left on device"))
+    assert explained.code == "system.full"
+    assert explained.details == {"path": "/x/.git/objects/e8"}
+
+
 def test_an_unusable_state_directory_is_named_with_the_variable_that_moves_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

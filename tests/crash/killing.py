@@ -169,11 +169,14 @@ def plant(fault: str | None) -> None:
 
 def _force_nothing() -> None:
     """Disable fsync in this process, in SQLite and in git."""
+    import pygit2
+
     from idumb.git import disk, git_program
     from idumb.store import connection
 
     os.fsync = lambda _: None  # type: ignore[assignment]
     disk.force = lambda paths: None
+    pygit2.option = lambda *_: None  # type: ignore[assignment]
     git_program._DURABLE = ("-c", "core.fsync=none", "-c", "core.fsyncMethod=fsync")
     connection._WANTED_PRAGMAS = {**connection._WANTED_PRAGMAS, "synchronous": 0}
 

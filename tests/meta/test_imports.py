@@ -17,7 +17,7 @@ from tests.support.project import Project
 # fmt: off
 HEAVY = frozenset({
     "asyncio", "concurrent", "email", "frontmatter", "griffe", "http", "importlib.metadata", "jsonschema",
-    "markdown_it", "mistune", "multiprocessing", "pydoc", "rich", "ruamel", "ssl", "subprocess", "tomllib",
+    "markdown_it", "mistune", "multiprocessing", "pydoc", "pygit2", "rich", "ruamel", "ssl", "subprocess", "tomllib",
     "unittest", "urllib.request", "xml", "yaml",
 })
 # fmt: on

@@ -13,7 +13,7 @@ import click
 
 from idumb.cli import main
 from idumb.domain import amendment, grant, refusals
-from idumb.git import status
+from idumb.git import open_repository
 from tests.meta import source
 
 ERRORS = frozenset(
@@ -42,12 +42,9 @@ COMPUTED = {
     "ended.failure[0]": ("git.commit-refused",),
     # In the module that is named: the parameter or variable `code`.
     "idumb/app/worktree/preconditions.py code": (
-        *(code for _, code, _ in status._IN_PROGRESS),
+        *(code for _, code, _ in open_repository._IN_PROGRESS),
         "git.bare", "git.work-tree-elsewhere", "git.holds-state", "git.index-locked", "git.unmerged", "git.failed",
         "git.unreadable",
-    ),
-    "idumb/git/status.py code": (
-        "git.bare", "git.work-tree-elsewhere", "git.unsupported-format", "git.ownership", "git.unreadable",
     ),
     "idumb/git/git_program.py code": ("git.ownership", "git.failed"),
     "idumb/markdown/configuration.py code": ("config.invalid", "policy.invalid", "script.invalid"),

@@ -11,9 +11,9 @@ def put(fault: str) -> None:
     if fault == "add all":
         _advance = refs.advance
 
-        def careless(objects: Any, *arguments: Any, **options: Any) -> Any:
-            git_program.write(objects.place.root, ["add", "--all"])
-            return _advance(objects, *arguments, **options)
+        def careless(place: Any, *arguments: Any, **options: Any) -> Any:
+            git_program.write(place.root, ["add", "--all"])
+            return _advance(place, *arguments, **options)
 
         refs.advance = careless
     elif fault == "times only":

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tests import conftest
+
 
 def git(*arguments: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(["git", *arguments], capture_output=True, text=True, check=False)
@@ -21,9 +23,12 @@ def test_home_is_empty_and_not_the_user_s(home: Path) -> None:
     assert [entry.name for entry in home.iterdir()] == ["gitconfig"]
 
 
-def test_git_identity_is_seen_by_git(git_identity: tuple[str, str]) -> None:
+def test_git_identity_is_seen_by_git_and_libgit2(git_identity: tuple[str, str]) -> None:
+    import pygit2
+
+    conftest._tell_libgit2(Path.home())
     assert git("config", "--global", "--get", "user.email").stdout.strip() == git_identity[1]
-    assert git("config", "--global", "--get", "user.name").stdout.strip() == git_identity[0]
+    assert pygit2.Config.get_global_config()["user.name"] == git_identity[0]
 
 
 def test_inherited_git_variables_are_removed() -> None:

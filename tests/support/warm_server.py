@@ -55,6 +55,15 @@ def _import_everything() -> None:
         importlib.import_module(name)
 
 
+def _set_libgit2_home(home: str) -> None:
+    """Libgit2 remembers the home that it was loaded in; each case may have one of its own."""
+    import pygit2
+
+    levels = pygit2.enums.ConfigLevel
+    for level in (levels.GLOBAL, levels.XDG, levels.SYSTEM):
+        pygit2.settings.search_path[level] = home
+
+
 def _child(request: dict[str, Any]) -> int:
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
         signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
@@ -62,6 +71,7 @@ def _child(request: dict[str, Any]) -> int:
     os.setsid()
     os.environ.clear()
     os.environ.update(request["environment"])
+    _set_libgit2_home(os.environ.get("HOME", "/nonexistent"))
     time.tzset()
     os.chdir(request["cwd"])
     for target, path, flags in (

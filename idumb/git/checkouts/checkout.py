@@ -84,10 +84,10 @@ class Checkout:
         self._git = GitFolder(own, self._own_root, os.path.join(place.common_dir, "objects"), self._settings)
         if use != BUILD:  # a builder of an earlier command could write there, and say otherwise in the index
             self._git.remove(SHOWN)
-        self._files = TreeFiles(self._git, user.objects)
+        self._files = TreeFiles(self._git, user.repository)
         modules = os.path.join(place.common_dir, "modules")
         self._submodules = Submodules(self._git, place.root, modules, self._settings)
-        self._visible = VisibleGit(place, self._settings)
+        self._visible = VisibleGit(place, user.repository, self._settings)
         lender, needed = additions.lender or place, additions.needed
         self._provided = Provided(lender, additions.provided, additions.limit, own, needed=needed)
         self._prepared = Prepared(own)
@@ -167,8 +167,8 @@ class Checkout:
         if self._files.show(tree):
             self._clean.clear()
         if "info/sparse-checkout" in self._settings.files:
-            before = tree_objects.tree_of(self.trees.objects, head)
-            changed = (each.path for each in tree_objects.changes(self.trees.objects, before, tree))
+            before = tree_objects.tree_of(self.trees.repository, head)
+            changed = (each.path for each in tree_objects.changes(self.trees.repository, before, tree))
             there = (path for path in self._files.tracked if os.path.lexists(os.path.join(self._user.root, path)))
             self._files.show_sparse({*changed, *there})
         self._submodules.show(self._files.submodules())
@@ -305,11 +305,11 @@ class Checkout:
             present = {path: path_state.entry_below(self._user.root, path) for path in entries}
             programs = (path for path, entry in present.items() if entry is not None and entry.mode == PROGRAM)
             entries |= {path: Entry(PROGRAM, entries[path].oid) for path in programs}
-        return tree_objects.put(self.trees.objects, tree, entries)
+        return tree_objects.put(self.trees.repository, tree, entries)
 
     def committed(self, head: str | None, kept: str, paths: Sequence[str]) -> str:
         """Return the tree that a commit of these paths on top of `head` has, with their bytes from the tree `kept`."""
-        base = tree_objects.tree_of(self.trees.objects, head)
+        base = tree_objects.tree_of(self.trees.repository, head)
         self.show(base, head)
         GitTrees.restore(self.trees, kept, base, paths, force=True)  # with these bytes, whatever git checks out
         self._is_used = True

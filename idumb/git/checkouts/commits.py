@@ -11,12 +11,13 @@ import shutil
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import pygit2
 from msgspec.structs import replace
 
 from idumb.app.ports import CommitAttempt
 from idumb.git import disk, git_program, guarded_files, own_folder, refs
 from idumb.git.checkouts import user_git
-from idumb.git.objects import Objects
+from idumb.git.discover import Repository
 from idumb.git.own_folder import EXCLUDE, OwnFolder
 from idumb.system import machine, private_folders
 
@@ -33,11 +34,11 @@ _FILES = (EXCLUDE, "info/attributes", "info/sparse-checkout", "shallow")
 
 
 class Commits:
-    """Those of the repository that has these objects; `proof` opens the checkout in which hooks run."""
+    """Those of the repository `place`; `proof` opens the checkout in which hooks run."""
 
-    def __init__(self, objects: Objects, proof: Callable[[], Checkout]) -> None:
-        self._place = objects.place
-        self._objects = objects
+    def __init__(self, place: Repository, repository: pygit2.Repository, proof: Callable[[], Checkout]) -> None:
+        self._place = place
+        self._repository = repository
         self._proof = proof
 
     def make(self, tree: str, head: str | None, message: str, *, hooks: bool) -> CommitAttempt:
@@ -64,7 +65,7 @@ class Commits:
             disk.explain(result.words, self._place.common_dir)
             return CommitAttempt(None, result.words or f"git commit-tree ended with status {result.status}", tree)
         commit = result.out.decode("ascii").strip()
-        disk.force_objects(self._objects.folder, {commit})
+        disk.force_objects(os.path.join(self._place.common_dir, "objects"), {commit})
         return CommitAttempt(commit, tree=tree)
 
     def _hooks(self, settings: Mapping[str, str]) -> str:
@@ -94,23 +95,25 @@ class Commits:
         return CommitAttempt(None, said, left or tree, by_hook=result.status == _BY_HOOK)
 
     def _made(self, folder: OwnFolder, tree: str, head: str | None, words: str) -> CommitAttempt:
-        commit, made, *parents = _asked(folder, ["log", "-1", "--format=%H %T %P"]).split() or ("HEAD", "", "missing")
+        commit = _asked(folder, ["rev-parse", "HEAD"])
+        made = self._repository[commit].peel(pygit2.Commit)
+        parents = [str(oid) for oid in made.parent_ids]
         if parents != ([head] if head else []):
             said = f"a hook made other commits: the parent of {commit} is {', '.join(parents) or 'missing'}"
             return CommitAttempt(None, said, tree)
         before = [f"^{known}" for known in (tree, head) if known]
         new = _asked(folder, ["rev-list", "--objects", "--no-object-names", commit, *before])
-        disk.force_objects(self._objects.folder, new.split())
-        return CommitAttempt(commit, words, made)
+        disk.force_objects(os.path.join(self._place.common_dir, "objects"), new.split())
+        return CommitAttempt(commit, words, str(made.tree_id))
 
     def _folder(self, proof: Checkout, head: str | None, settings: Mapping[str, str]) -> OwnFolder:
         """Make the git folder that git and the hooks use: the user's settings and refs, and the index of the tree."""
-        objects = self._objects.folder
+        objects = os.path.join(self._place.common_dir, "objects")
         folder = OwnFolder(os.path.join(proof.own, "commit"), lambda: proof.top, objects)
         private_folders.remove_tree(folder.path)
         for name in ("info", "refs", "objects"):
             private_folders.make(os.path.join(folder.path, name))
-        folder.put(user_git.ref_files(self._place, head, refs.of_user(self._place.common_dir)))
+        folder.put(user_git.ref_files(self._repository, head, refs.of_user(self._place.common_dir)))
         folder.write("config", own_folder.configuration(settings))
         for name in filter(lambda name: os.path.isfile(os.path.join(proof.own, name)), _FILES):
             shutil.copyfile(os.path.join(proof.own, name), os.path.join(folder.path, name))

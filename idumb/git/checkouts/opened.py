@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator
 
 from idumb.app.ports import Head
-from idumb.git import discover, git_program, guarded_files, path_state
+from idumb.git import discover, git_program, guarded_files, open_repository, path_state
 from idumb.git.checkouts import places, user_git
 from idumb.git.checkouts.checkout import BUILD, MARK, Additions, Checkout
 from idumb.git.checkouts.places import Pair
@@ -103,7 +103,7 @@ def copy_of(user: Repository, head: Head, also: Iterable[str] = ()) -> Iterator[
 def _copied(user: Repository, head: Head, folder: str, also: Iterable[str]) -> Repository:
     root, settings = os.path.join(os.path.realpath(folder), _COPY), user_git.read(user)
     private_folders.make(root)
-    git = VisibleGit(user, settings)
+    git = VisibleGit(user, open_repository.repository(user), settings)
     git.show(root, head.commit, settings.files.get(EXCLUDE, b""))
     with path_state.opened(root) as opened:
         git.write(opened)

@@ -5,7 +5,6 @@ git works there in a folder of idumb's own, which no program uses: it never sear
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import re
@@ -14,13 +13,13 @@ import tempfile
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 
+import pygit2
+
 from idumb.domain import errors, paths
 from idumb.domain.proof.ledger import Entry
-from idumb.git import discover, disk, git_program, path_state, tree_objects
+from idumb.git import discover, disk, git_program, open_repository, path_state, tree_objects
 from idumb.git.checkouts.places import Odd
 from idumb.git.checkouts.user_git import UserGit
-from idumb.git.discover import Repository
-from idumb.git.objects import Damaged, Objects
 from idumb.git.own_folder import EXCLUDE, OwnFolder
 from idumb.git.tree_objects import FILE, LINK, PROGRAM, SUBMODULE
 from idumb.system import private_folders
@@ -98,15 +97,15 @@ class GitFolder(OwnFolder):
 
 
 class TreeFiles:
-    """`folder` is idumb's own git folder for the files; `objects` has theirs.
+    """`folder` is idumb's own git folder for the files; `repository` has their objects.
 
     `tracked` are the files of the tree, with those that the user's sparse checkout omits; `folders` are those of the
     tree and the submodules.
     """
 
-    def __init__(self, folder: GitFolder, objects: Objects) -> None:
+    def __init__(self, folder: GitFolder, repository: pygit2.Repository) -> None:
         self._folder = folder
-        self._objects = objects
+        self._repository = repository
         self._listed = tree_objects.EMPTY_TREE
         self.tracked: dict[str, Entry] = {}
         self.folders: set[str] = set()
@@ -147,8 +146,8 @@ class TreeFiles:
     def _attributes_differ(self, old: str, new: str) -> bool:
         """Return whether files may have other bytes although the tree has the same object for them."""
         try:
-            changes = tree_objects.changes(self._objects, old, new)
-        except Damaged:
+            changes = tree_objects.changes(self._repository, old, new)
+        except (errors.Refusal, KeyError, ValueError, pygit2.GitError):
             return True
         return any(change.path.rpartition("/")[2] == ATTRIBUTES for change in changes)
 
@@ -170,7 +169,7 @@ class TreeFiles:
 
     def _list(self, tree: str) -> None:
         """Note the files and folders of a tree: only what differs from the tree noted before is looked at."""
-        changes = tree_objects.changes(self._objects, self._listed, tree)
+        changes = tree_objects.changes(self._repository, self._listed, tree)
         removed = [change.path for change in changes if change.new is None]
         for path in removed:
             del self.tracked[path]
@@ -228,7 +227,7 @@ class TreeFiles:
 
         A file that one of the trees `seen` has in a form that git calls unmodified is returned as in the first of them.
         """
-        entries = {path: tree_objects.entry(self._objects, tree, path) for path in names}
+        entries = {path: tree_objects.entry(self._repository, tree, path) for path in names}
         files = {
             path: entry for path, entry in entries.items() if entry is not None and entry.mode not in {LINK, SUBMODULE}
         }
@@ -253,11 +252,11 @@ class TreeFiles:
         """Return those of these files as the tree `seen` has them that git calls unmodified in a private index."""
         top, found = variables["GIT_WORK_TREE"], dict[str, Entry]()
         for path in written:
-            entry = tree_objects.entry(self._objects, seen, path)
+            entry = tree_objects.entry(self._repository, seen, path)
             if entry is not None and entry.mode in {FILE, PROGRAM}:
                 found[path] = entry
                 with open(os.path.join(top, path), "wb") as stream:
-                    stream.writelines(tree_objects.pieces(self._objects, entry.oid))
+                    stream.writelines(tree_objects.pieces(self._repository, top, entry.oid))
                 os.chmod(os.path.join(top, path), entry.mode & 0o777)
         listed = self._folder.git([*self._folder.lenient, "ls-files", "-m", "-z"], variables=variables)
         modified = set(map(os.fsdecode, listed.out.split(b"\0"))) if listed.status == 0 else found.keys()
@@ -282,8 +281,8 @@ class Submodules:
         """Check out each submodule, path to commit, and those in it."""
         self._shown, missing, waiting = {}, dict[str, str](), [*links.items()]
         for path, commit in waiting:
-            stored = self._stored(path, commit)
-            if stored is None:
+            repository = self._repository(path, commit)
+            if repository is None:
                 outermost = next((each for each in self._shown if f"{path}/".startswith(f"{each}/")), path)
                 line = f"git submodule update --init --recursive {shlex.quote(outermost)}"
                 missing[path] = f"submodule {path}: this machine does not have its commit {commit[:10]}; {line}"
@@ -291,8 +290,9 @@ class Submodules:
             name = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
             place = os.path.join(self._git.path, "modules", name)
             private_folders.make(place)
-            files = TreeFiles(GitFolder(place, partial(self._root, path), stored.folder, self._settings), stored)
-            files.show(tree_objects.tree_of(stored, commit))
+            objects = os.path.join(repository.path, "objects")
+            files = TreeFiles(GitFolder(place, partial(self._root, path), objects, self._settings), repository)
+            files.show(tree_objects.tree_of(repository, commit))
             self._shown[path] = files
             waiting += [(f"{path}/{inner}", oid) for inner, oid in files.submodules().items()]
         self.missing = tuple(missing[path] for path in sorted(missing))
@@ -314,12 +314,14 @@ class Submodules:
             raise Odd(place)
         return place
 
-    def _stored(self, path: str, commit: str) -> Objects | None:
-        """Return the objects of the user's repository of a submodule if it has the commit."""
+    def _repository(self, path: str, commit: str) -> pygit2.Repository | None:
+        """Return the user's repository of a submodule if it has the commit."""
         for place in (os.path.join(self._user, path), os.path.join(self._modules, path)):
-            with contextlib.suppress(errors.Refusal, OSError):
+            try:
                 is_tree = os.path.lexists(os.path.join(place, ".git"))
-                objects = Objects(discover.at(place) if is_tree else Repository(place, place, place, path))
-                tree_objects.tree_of(objects, commit)
-                return objects
+                repository = open_repository.repository(discover.at(place)) if is_tree else pygit2.Repository(place)
+                tree_objects.tree_of(repository, commit)
+            except (errors.Refusal, KeyError, ValueError, pygit2.GitError, OSError):
+                continue
+            return repository
         return None

@@ -18,14 +18,16 @@ import re
 import stat
 import zlib
 from collections.abc import Mapping
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from idumb.domain import paths
-from idumb.git import discover, guarded_files, own_folder, path_state, status
+from idumb.git import discover, guarded_files, open_repository, own_folder, path_state
 from idumb.git.discover import Repository
-from idumb.git.objects import lenders
 from idumb.git.own_folder import EXCLUDE
 from idumb.system import private_folders
+
+if TYPE_CHECKING:
+    import pygit2
 
 _SECTIONS = ("filter.", "lfs.", "user.", "author.", "committer.")
 _CORE = frozenset(
@@ -96,9 +98,9 @@ def read(user: Repository) -> UserGit:
     return UserGit(settings, {name: data for name, data in contents.items() if data})
 
 
-def ref_files(place: Repository, head: str | None, refs: Mapping[str, str]) -> dict[str, bytes]:
+def ref_files(repository: pygit2.Repository, head: str | None, refs: Mapping[str, str]) -> dict[str, bytes]:
     """Return the files of a git folder with these refs, and with HEAD on the user's branch at the commit `head`."""
-    branch = status.branch_of(place) or ("" if head else "refs/heads/main")
+    branch = open_repository.branch_of(repository) or ("" if head else "refs/heads/main")
     listed = {**refs, **({branch: head} if branch and head else {})}
     rows = (f"{oid} {name}\n" for name, oid in sorted(listed.items()) if _OID.fullmatch(oid))
     return {
@@ -110,19 +112,21 @@ def ref_files(place: Repository, head: str | None, refs: Mapping[str, str]) -> d
 class VisibleGit:
     """The user may amend HEAD and collect garbage: the snapshot before each task keeps its commit for that time."""
 
-    def __init__(self, user: Repository, settings: UserGit) -> None:
+    def __init__(self, user: Repository, repository: pygit2.Repository, settings: UserGit) -> None:
         self._user = user
+        self._repository = repository
         self._settings = settings
         self._files: Mapping[str, bytes] = {}
 
     def show(self, top: str, head: str | None, rules: bytes) -> None:
         """Prepare it for the checkout `top`, on top of the commit `head`; `rules` say what git ignores."""
         tags = discover.listed(self._user.common_dir, "refs/tags/")
+        lenders = open_repository.lenders(self._user)
         folder = os.path.join(top, GIT)
         self._files = {
             **self._settings.in_folder(folder, {"core.logallrefupdates": "true"}),
-            **ref_files(self._user, head, tags),
-            "objects/info/alternates": b"".join(os.fsencode(folder) + b"\n" for folder in lenders(self._user)),
+            **ref_files(self._repository, head, tags),
+            "objects/info/alternates": b"".join(os.fsencode(folder) + b"\n" for folder in lenders),
             EXCLUDE: rules,
         }
 

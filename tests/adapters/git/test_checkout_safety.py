@@ -11,6 +11,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+import pygit2
 import pytest
 
 from idumb.domain.errors import Refusal
@@ -154,7 +155,7 @@ def forge(root: Path, own: Path) -> None:
     environment = {**os.environ, "GIT_DIR": str(own), "GIT_INDEX_FILE": str(own / "shown"), "GIT_WORK_TREE": str(root)}
     environment["GIT_OBJECT_DIRECTORY"] = str(root / ".git/objects")
     subprocess.run(["git", "update-index", "a.txt"], cwd=root, env=environment, check=True)
-    other, right = (hashlib.sha1(b"blob %d\0%b" % (len(data), data)).digest() for data in (b"forged\n", FILES["a.txt"]))
+    other, right = (pygit2.hash(data).raw for data in (b"forged\n", FILES["a.txt"]))
     data = (own / "shown").read_bytes()[:-20].replace(other, right)
     (own / "shown").write_bytes(data + hashlib.sha1(data, usedforsecurity=False).digest())
     later = (own / "shown").stat().st_mtime + 5

@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import gc
+import faulthandler
 import json
 import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
+import pygit2
 import pytest
+from pygit2.enums import ObjectType
 
 from idumb.domain import errors
-from idumb.git import discover, stale_locks, status
-from idumb.git.objects import Damaged, Objects
+from idumb.git import discover, open_repository, stale_locks
 from idumb.system import machine, process_tree
 from tests.support.gitrepo import GitSandbox
 
@@ -58,10 +58,10 @@ def test_a_folder_in_which_nothing_can_run_is_refused_in_one_line(sandbox: GitSa
         assert caught.value.hint
 
 
-def test_find_loads_no_subprocess() -> None:
+def test_find_loads_neither_libgit2_nor_subprocess() -> None:
     code = (
         "import sys; from idumb.git import discover; discover.find('.');"
-        "print([m for m in ('subprocess', 'dataclasses', 'pathlib') if m in sys.modules])"
+        "print([m for m in ('pygit2', 'subprocess', 'dataclasses', 'pathlib') if m in sys.modules])"
     )
     root = Path(__file__).parents[3]
     repository = GitSandbox.create(Path(os.environ["HOME"]) / "repo")
@@ -103,30 +103,15 @@ def test_a_lock_stays_if_a_process_of_another_container_may_hold_it(
     assert lock.exists() == (before != OURS)
 
 
-def test_the_git_that_reads_for_idumb_holds_no_lock(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    place, excluded = discover.find(str(sandbox.root)), list[int]()
-
-    def at_work(*given: Any) -> bool:
-        excluded.extend(given[3])
-        return False
-
-    objects, lock_file = Objects(place), Path(place.common_dir, "packed-refs.lock")
-    objects.read(sandbox.commit())
-    assert objects._git is not None
-    lock_file.touch()
-    monkeypatch.setattr(process_tree, "may_be_at_work", at_work)
-    assert stale_locks.clear(place, "main", SINCE) == (str(lock_file),)
-    assert objects._git.pid in excluded
-
-
-KINDS = {"HEAD": "commit", "HEAD^{tree}": "tree", "HEAD:a.txt": "blob"}
+KINDS = {"HEAD": ObjectType.COMMIT, "HEAD^{tree}": ObjectType.TREE, "HEAD:a.txt": ObjectType.BLOB}
+_LONGEST = 20
 
 
 @pytest.fixture
-def objects(sandbox: GitSandbox) -> Objects:
+def repository(sandbox: GitSandbox) -> pygit2.Repository:
     sandbox.write("a.txt", "some words\n" * 20)
     sandbox.commit("first")
-    return Objects(discover.at(str(sandbox.root)))
+    return open_repository.repository(discover.at(str(sandbox.root)))
 
 
 def _loose(sandbox: GitSandbox, oid: str) -> Path:
@@ -136,55 +121,52 @@ def _loose(sandbox: GitSandbox, oid: str) -> Path:
 
 
 @pytest.mark.parametrize("name", KINDS)
-def test_a_loose_object_with_other_bytes_is_damaged_and_the_next_one_is_read(
-    sandbox: GitSandbox, objects: Objects, name: str
+def test_a_loose_object_that_is_cut_off_is_damaged(
+    sandbox: GitSandbox, repository: pygit2.Repository, name: str
 ) -> None:
-    oid, other = sandbox.git("rev-parse", name), sandbox.git("hash-object", "-w", "--stdin", given=b"other")
+    oid = sandbox.git("rev-parse", name)
     path = _loose(sandbox, oid)
     whole = path.read_bytes()
-    kind, data = objects.read(oid)
-    assert (kind, objects.about(oid)) == (KINDS[name], (kind, len(data)))
-    for content in (*(whole[:length] for length in range(0, len(whole), 7)), _loose(sandbox, other).read_bytes()):
-        path.write_bytes(content)
-        with pytest.raises(Damaged):
-            objects.read(oid)
-        assert objects.read(other) == ("blob", b"other")
+    kind, data = repository.read(oid)
+    assert kind == KINDS[name]
+    assert (kind, data) == pygit2.Repository(sandbox.root).read(oid)
+    faulthandler.dump_traceback_later(_LONGEST, exit=True)  # no signal reaches libgit2
+    try:
+        for length in range(len(whole)):
+            path.write_bytes(whole[:length])
+            for read in (repository.read, repository.__getitem__):
+                with pytest.raises(pygit2.GitError):
+                    read(oid)
+    finally:
+        faulthandler.cancel_dump_traceback_later()
+
+
+def test_an_object_with_other_bytes_is_damaged(sandbox: GitSandbox, repository: pygit2.Repository) -> None:
+    first, second = sandbox.git("rev-parse", "HEAD:a.txt"), sandbox.git("rev-parse", "HEAD^{tree}")
+    _loose(sandbox, first).write_bytes(_loose(sandbox, second).read_bytes())
+    with pytest.raises(pygit2.GitError, match=first):
+        repository.read(first)
 
 
 def test_packed_and_borrowed_objects_are_read_and_missing_ones_are_not(
-    sandbox: GitSandbox, objects: Objects, tmp_path: Path
+    sandbox: GitSandbox, repository: pygit2.Repository, tmp_path: Path
 ) -> None:
     oid = sandbox.git("rev-parse", "HEAD:a.txt")
     borrower = GitSandbox.create(tmp_path / "borrower")
     alternates = borrower.common_dir / "objects/info/alternates"
     alternates.write_text(f"{sandbox.common_dir / 'objects'}\n", encoding="utf-8")
-    borrowing = Objects(discover.at(str(borrower.root)))
-    assert borrowing.read(oid) == objects.read(oid)
+    borrowing = open_repository.repository(discover.at(str(borrower.root)))
+    assert borrowing.read(oid) == repository.read(oid)
     sandbox.git("gc", "-q")
     assert not (sandbox.common_dir / "objects" / oid[:2] / oid[2:]).exists()
-    assert borrowing.read(oid) == objects.read(oid)
-    for missing in ("1" * 40, "HEAD", "no id\nat all"):
-        assert missing not in objects
-        with pytest.raises(KeyError):
-            objects.read(missing)
-
-
-def test_objects_are_read_after_git_was_killed_and_no_git_stays(sandbox: GitSandbox, objects: Objects) -> None:
-    oid = sandbox.git("rev-parse", "HEAD:a.txt")
-    data = objects.read(oid)
-    assert objects._git is not None
-    objects._git.kill()
-    objects._git.wait()
-    assert objects.read(oid) == data
-    other = Objects(objects.place)
-    assert other.read(oid) == data
-    process = other._git
-    del other
-    gc.collect()
-    assert process is not None
-    assert process.returncode == 0
+    assert borrowing.read(oid) == repository.read(oid)
+    assert str(repository[oid[:12]].id) == oid
+    with pytest.raises(KeyError):
+        repository.read("1" * 40)
+    with pytest.raises(KeyError):
+        repository["1" * 40]
 
 
 def test_a_working_tree_configured_as_bare_is_an_obstacle(sandbox: GitSandbox) -> None:
     sandbox.git("config", "core.bare", "true")
-    assert "git.bare" in (status.obstacle(discover.find(str(sandbox.root))) or ())
+    assert "git.bare" in (open_repository.obstacle(discover.find(str(sandbox.root))) or ())

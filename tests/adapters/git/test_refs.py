@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
-import threading
 from collections.abc import Callable, Iterable
 
 import pytest
 
 from idumb.domain.errors import Refusal
-from idumb.git import discover, disk, refs
+from idumb.git import discover, disk, open_repository, refs
 from idumb.git.discover import Repository
 from idumb.git.history import GitHistory
 from idumb.git.trees import GitTrees
+from idumb.system import clock
 from tests.support.gitrepo import GitSandbox
 from tests.support.seed import one_on_a_push
 
@@ -334,11 +335,12 @@ def test_a_lock_that_git_holds_for_a_moment_is_waited_for(source: GitSandbox, mo
     name, tree = f"{RUN}T1/1/base", run.trees.scan()
     lock = source.common_dir / f"{name}.lock"
     lock.touch()
-    threading.Timer(0.2, lock.unlink).start()
+    waits = itertools.count(1)
+    monkeypatch.setattr(clock.SystemClock, "pause", lambda *_: lock.unlink() if next(waits) == 3 else None)
     kept = run.trees.keep(name, tree, "again").commit
-    assert run.history.kept(name) == kept
+    assert (run.history.kept(name), next(waits)) == (kept, 4)
     lock.touch()
-    monkeypatch.setattr(refs, "_PATIENT", ())
+    monkeypatch.setattr(clock.SystemClock, "pause", lambda *_: None)
     source.write("new", "")
     with pytest.raises(Refusal) as caught:
         run.trees.keep(name, run.trees.scan(), "locked")
@@ -381,7 +383,7 @@ def test_a_ref_that_another_process_moved_or_created_keeps_its_value(
         sandbox.git("update-ref", REF, before)
     place.guard = lambda: (sandbox.git("update-ref", REF, "two"), None)[1]  # between the check and the write
     with pytest.raises(Refusal) as caught:
-        refs.move(place, REF, commit(sandbox, "three"))
+        refs.move(open_repository.repository(place), place, REF, commit(sandbox, "three"))
     assert caught.value.code == "git.ref-moved"
     assert sandbox.kept("refs/idumb/") == {REF: commit(sandbox, "two")}
 
@@ -392,7 +394,7 @@ def test_a_process_that_lost_ownership_moves_no_ref(sandbox: GitSandbox, place: 
 
     place.guard = lost
     with pytest.raises(Refusal) as caught:
-        refs.move(place, REF, commit(sandbox, "three"))
+        refs.move(open_repository.repository(place), place, REF, commit(sandbox, "three"))
     assert caught.value.code == "lock.lost"
     assert sandbox.kept("refs/idumb/") == {}
 
@@ -410,11 +412,11 @@ def test_a_new_ref_syncs_itself_and_only_the_folders_that_changed(
         force(synced)
 
     monkeypatch.setattr(disk, "force", noted)
-    refs.move(place, REF, commit(sandbox, "one"))
+    refs.move(open_repository.repository(place), place, REF, commit(sandbox, "one"))
     folders = ["refs", *(f"refs/idumb{rest}" for rest in ("", "/worktrees", "/worktrees/main", "/worktrees/main/runs"))]
     assert sorted(set(forced)) == sorted([*folders, "refs/idumb/worktrees/main/runs/r", REF])
     forced.clear()
-    refs.move(place, f"{REF}2", commit(sandbox, "one"))
+    refs.move(open_repository.repository(place), place, f"{REF}2", commit(sandbox, "one"))
     assert sorted(set(forced)) == ["refs/idumb/worktrees/main/runs/r", f"{REF}2"]
 
 
@@ -433,3 +435,22 @@ def test_refs_are_listed_whether_loose_or_packed(sandbox: GitSandbox, place: Rep
         f"refs/tags/{n}" for n in ("one", "two", "three", "four")
     }
     assert refs.of_user(place.common_dir) == sandbox.refs("refs/heads/") | sandbox.refs("refs/tags/")
+
+
+def test_a_folder_that_libgit2_could_not_force_to_disk_takes_no_ref_from_this_process(
+    sandbox: GitSandbox, place: Repository, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-LOG-5: the system drops what it could not write, so a second fsync would falsely succeed."""
+    monkeypatch.setattr(disk, "failed", set())
+    repository = open_repository.repository(place)
+    folder = os.path.join(place.common_dir, os.path.dirname(REF))
+
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(f"failed to fsync directory '{folder}': Disk quota exceeded")
+
+    with monkeypatch.context() as broken:
+        broken.setattr(type(repository), "create_reference_direct", fail)
+        with pytest.raises(OSError, match="Disk quota exceeded"):
+            refs.move(repository, place, REF, commit(sandbox, "one"))
+    with pytest.raises(OSError, match="could not be forced to disk before"):
+        refs.move(repository, place, REF, commit(sandbox, "one"))

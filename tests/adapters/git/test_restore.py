@@ -71,7 +71,7 @@ def test_a_new_file_gets_the_owner_of_the_old_one_if_that_is_allowed(
     assert want is not None
     change = Mock(side_effect=[None, PermissionError])
     monkeypatch.setattr(os, "fchown", change)
-    writing = write_back.Writing(trees.objects, str(sandbox.root), write_back.Shelf(""), Mock())
+    writing = write_back.Writing(trees.repository, str(sandbox.root), write_back.Shelf(""), Mock())
     write_back._write_new(writing, str(tmp_path / "same"), want, before)
     assert change.mock_calls == []
     for name in ("allowed", "refused"):

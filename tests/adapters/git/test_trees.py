@@ -7,13 +7,14 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
+import pygit2
 import pytest
+from pygit2.enums import ObjectType
 
 from idumb.domain import paths
 from idumb.domain.proof.ledger import Entry
-from idumb.git import discover, tree_objects
+from idumb.git import tree_objects
 from idumb.git.history import GitHistory
-from idumb.git.objects import BLOB, Damaged, Objects
 from idumb.git.tree_objects import EMPTY_TREE, FILE
 from idumb.git.trees import GitTrees
 from tests.support.cases import every
@@ -224,36 +225,43 @@ _ROW = b"100644 a.txt\0" + bytes(range(20))
 @pytest.mark.parametrize(
     ("kind", "data"),
     [
-        ("blob", _ROW),
-        ("tree", _ROW[:-1]),
-        ("tree", _ROW + b"100644 b.txt"),
-        ("tree", b"10x644 a.txt\0" + bytes(20)),
+        (ObjectType.BLOB, _ROW),
+        (ObjectType.TREE, _ROW[:-1]),
+        (ObjectType.TREE, _ROW + b"100644 b.txt"),
+        (ObjectType.TREE, b"10x644 a.txt\0" + bytes(20)),
     ],
     ids=["a blob", "an id cut off", "no id", "no mode"],
 )
-def test_an_object_that_is_no_whole_tree_is_damaged(sandbox: GitSandbox, kind: str, data: bytes) -> None:
-    oid = sandbox.git("hash-object", "-w", "--literally", "-t", kind, "--stdin", given=data)
-    with pytest.raises(Damaged, match=oid):
-        tree_objects.rows(Objects(discover.at(str(sandbox.root))), oid)
+def test_an_object_that_is_no_whole_tree_is_damaged(sandbox: GitSandbox, kind: ObjectType, data: bytes) -> None:
+    opened = pygit2.Repository(sandbox.root)
+    oid = opened.odb.write(kind, data)
+    with pytest.raises(pygit2.GitError, match=str(oid)):
+        tree_objects.rows(opened, str(oid))
+
+
+def test_a_tree_that_is_missing_is_not_damaged(sandbox: GitSandbox) -> None:
+    opened = pygit2.Repository(sandbox.root)
+    with pytest.raises(KeyError):
+        tree_objects.rows(opened, "01" * 20)
 
 
 class Trees:
     """Writes trees straight into git's objects. The content of a file is its number."""
 
     def __init__(self, sandbox: GitSandbox) -> None:
-        self.objects = Objects(discover.at(str(sandbox.root)))
+        self.repository = pygit2.Repository(sandbox.root)
 
     def of(self, files: Mapping[str, int]) -> str:
         tree = EMPTY_TREE
         for path, number in files.items():
-            tree = tree_objects.put(self.objects, tree, {path: Entry(FILE, self.blob(number))})
+            tree = tree_objects.put(self.repository, tree, {path: Entry(FILE, self.blob(number))})
         return tree
 
     def blob(self, number: int) -> str:
-        return self.objects.write(BLOB, b"%d" % number)
+        return str(self.repository.odb.write(ObjectType.BLOB, b"%d" % number))
 
     def overlay(self, tree: str, *sources: tuple[str, tuple[str, ...]]) -> str:
-        return tree_objects.overlay(self.objects, tree, sources)
+        return tree_objects.overlay(self.repository, tree, sources)
 
 
 def test_overlays_written_together_are_those_written_one_after_the_other(sandbox: GitSandbox) -> None:
