@@ -10,9 +10,9 @@ BUDGETS = {
     "app, engine rooms": 6_980,
     "app, use cases": 7_953,
     "composition": 691,
-    "cli, views": 4_193,
+    "cli, views": 4_199,
     "see and steer": 1_995,
-    "git": 4_373,
+    "git": 4_371,
     "store": 1_676,
     "system": 2_092,
     "gates": 1_853,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 386
-TESTS = 67_771
+TESTS = 67_819
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 388_846  # bytes of README.md and docs/
+PAGES = 388_847  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:
