@@ -9,7 +9,6 @@ from typing import Any
 from idumb.agents import answers, failure_words, known_agent
 from idumb.agents.answers import Report, inside, text
 from idumb.agents.known_agent import Call, Preset
-from idumb.domain import agent
 from idumb.domain.agent import Usage
 
 
@@ -55,6 +54,7 @@ def read(output: bytes, errors: bytes) -> Report:
     structured, used = result.get("structured_output"), result.get("modelUsage")
     wrong = result.get("is_error") is True or not result or text(result.get("subtype")).startswith("error")
     error = _error(result, words, errors) if wrong else ""
+    reported = {"code": result.get("subtype"), "status": result.get("api_error_status"), "message": error}
     return Report(
         reply=words if structured is None else json.dumps(structured),
         session=session or None,
@@ -62,7 +62,7 @@ def read(output: bytes, errors: bytes) -> Report:
         model=next(iter(used), None) if isinstance(used, dict) and used else model or None,
         ended=bool(result),
         error=error,
-        failure=_failure(result, error) if wrong else None,
+        failure=failure_words.of_error(reported) if wrong else None,
         denied=tuple(
             _call(inside(entry, "tool_name"), inside(entry, "tool_input"))
             for entry in result.get("permission_denials") or ()
@@ -107,17 +107,6 @@ def _error(result: dict[str, Any], words: str, errors: bytes) -> str:
     return answers.one_line(
         words or listed_errors or (subtype if subtype != "success" else "") or answers.last_line(errors)
     )
-
-
-def _failure(result: dict[str, Any], error: str) -> str | None:
-    subtype = text(result.get("subtype"))
-    if subtype in {"error_max_turns", "error_max_budget_usd"}:
-        return agent.OVER_BUDGET
-    status = answers.count(result.get("api_error_status"))
-    kind = failure_words.of_words(error)
-    if kind is None and status is not None:
-        return agent.NETWORK if status >= 500 else agent.MALFORMED
-    return kind
 
 
 def _usage(result: dict[str, Any]) -> Usage:
