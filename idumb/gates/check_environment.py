@@ -47,13 +47,14 @@ class Inputs(Struct, frozen=True):
     since: int = 0
 
 
-def _search_path(path: str, inputs: Inputs, outside: Callable[[str], bool]) -> tuple[str, ...]:
-    folders: list[str] = []
+def _search_path(path: str, inputs: Inputs, outside: Callable[[str], bool]) -> list[tuple[str, str | None]]:
+    """Return each folder of PATH, and its path in the repository if it is there."""
+    folders: list[tuple[str, str | None]] = []
     for folder in dict.fromkeys(path.split(os.pathsep)):
         if folder.startswith("/"):
             inner = next((folder[len(root) + 1 :] for root in inputs.inside if is_below(folder, root)), folder)
-            folders.append(folder if outside(folder) else _REPOSITORY + inner)
-    return tuple(folders)
+            folders.append((folder, None if outside(folder) else inner))
+    return folders
 
 
 def git_configuration(settings: Mapping[str, str]) -> str:
@@ -83,10 +84,6 @@ class Conditions(Struct, frozen=True):
     omitted: tuple[str, ...] = ()
     weaker: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
-
-
-_REPOSITORY = "\0/"
-"""Stands for the user's working tree in the folders of PATH."""
 
 
 class CheckEnvironment:
@@ -135,7 +132,7 @@ class CheckEnvironment:
     @property
     def digest(self) -> str:
         """Return a hash of what its checks see, except for the paths that differ for each check."""
-        return canonical_json.digest([self.variables, self.kept, list(self._search_path), self._inputs.home_of_checks])
+        return canonical_json.digest([self.variables, self.kept, self._search_path, self._inputs.home_of_checks])
 
     @property
     def locations(self) -> tuple[str, ...]:
@@ -154,12 +151,10 @@ class CheckEnvironment:
         """
         kept: list[str] = []
         omitted: list[str] = []
-        for folder in self._search_path:
-            if not folder.startswith(_REPOSITORY):
+        for folder, inner in self._search_path:
+            if inner is None:
                 kept.append(folder)
-                continue
-            inner = folder.removeprefix(_REPOSITORY)
-            if any(is_below(inner, path.strip("/")) for path in present):
+            elif any(is_below(inner, path.strip("/")) for path in present):
                 kept.append(f"{root}/{inner}")
             else:
                 omitted.append(inner)
