@@ -186,13 +186,7 @@ def _wrong(request: AgentRequest, path: str, inside: str) -> str:
 
 
 def usage_of(used: Mapping[str, object]) -> Usage:
-    """Return the reported usage; impossible amounts are unknown."""
-
-    def number(*names: str) -> int | None:
-        return answers.count(next((used[name] for name in names if name in used), None))
-
+    """Return the reported usage; a cost in another currency is unknown."""
     cost = used.get("cost")
-    amount = cost.get("amount") if isinstance(cost, Mapping) and cost.get("currency") == "USD" else None
-    # Tokens read from and written to a cache are reported separately from other input.
-    parts = (number("inputTokens", "input_tokens"), number("cachedReadTokens"), number("cachedWriteTokens"))
-    return Usage(answers.total(*parts), number("outputTokens", "output_tokens"), answers.amount(amount))
+    dollars = cost.get("amount") if isinstance(cost, Mapping) and cost.get("currency") == "USD" else None
+    return answers.usage(used, dollars)

@@ -123,6 +123,23 @@ def total(*values: int | None) -> int | None:
     return sum(amounts) if amounts else None
 
 
+_OF_CACHE = ("cachedReadTokens", "cachedWriteTokens", "cache_creation_input_tokens", "cache_read_input_tokens")
+
+
+def usage(used: Any, cost: Any = None) -> Usage:
+    """Return the usage that an agent reports, with a cost in US dollars; impossible amounts are unknown.
+
+    Tokens read from and written to a cache are reported separately from other input.
+    """
+    fields = used if isinstance(used, Mapping) else {}
+
+    def number(*names: str) -> int | None:
+        return count(next((fields[name] for name in names if name in fields), None))
+
+    tokens_in = total(number("inputTokens", "input_tokens"), *map(number, _OF_CACHE))
+    return Usage(tokens_in, number("outputTokens", "output_tokens"), amount(cost))
+
+
 class Report(Struct, frozen=True):
     """An agent's report of its work. Nothing in it is proof.
 

@@ -9,7 +9,6 @@ from typing import Any
 from idumb.agents import answers, failure_words, known_agent
 from idumb.agents.answers import Report, inside, text
 from idumb.agents.known_agent import Call, Preset
-from idumb.domain.agent import Usage
 
 
 def _arguments(call: Call) -> tuple[str, ...]:
@@ -58,7 +57,7 @@ def read(output: bytes, errors: bytes) -> Report:
     return Report(
         reply=words if structured is None else json.dumps(structured),
         session=session or None,
-        usage=_usage(result),
+        usage=answers.usage(result.get("usage"), result.get("total_cost_usd")),
         model=next(iter(used), None) if isinstance(used, dict) and used else model or None,
         ended=bool(result),
         error=error,
@@ -83,7 +82,7 @@ def _lines(event: Mapping[str, Any]) -> Iterator[str]:
     elif kind in ("assistant", "user"):
         for part in inside(event, "message", "content") or ():
             yield from _part(part)
-        used = _usage(event.get("message") or {})
+        used = answers.usage(inside(event, "message", "usage"))
         if used.tokens_out is not None:
             yield f"{answers.total(used.tokens_in, used.tokens_out)} tokens so far"
     elif kind == "result":
@@ -106,16 +105,6 @@ def _error(result: dict[str, Any], words: str, errors: bytes) -> str:
     subtype = text(result.get("subtype"))
     return answers.one_line(
         words or listed_errors or (subtype if subtype != "success" else "") or answers.last_line(errors)
-    )
-
-
-def _usage(result: dict[str, Any]) -> Usage:
-    used = result.get("usage")
-    parts = ("input_tokens", "cache_creation_input_tokens", "cache_read_input_tokens")
-    return Usage(
-        answers.total(*(answers.count(inside(used, part)) for part in parts)),
-        answers.count(inside(used, "output_tokens")),
-        answers.amount(result.get("total_cost_usd")),
     )
 
 

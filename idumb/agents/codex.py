@@ -11,7 +11,6 @@ from typing import Any
 from idumb.agents import answers, failure_words, known_agent
 from idumb.agents.answers import Report, inside, text
 from idumb.agents.known_agent import Call, Preset
-from idumb.domain.agent import Usage
 
 _MODE = re.compile('sandbox_mode="(workspace-write|read-only)"')
 _KEY, _ENDPOINT = "OPENAI_API_KEY", "OPENAI_BASE_URL"
@@ -86,7 +85,7 @@ def read(output: bytes, errors: bytes) -> Report:
     return Report(
         reply=reply,
         session=session,
-        usage=Usage(answers.count(inside(used, "input_tokens")), answers.count(inside(used, "output_tokens"))),
+        usage=answers.usage(used),
         ended=ended,
         error=error,
         failure=failure_words.of_words(error) if error else None,
@@ -105,9 +104,8 @@ def _lines(event: Mapping[str, Any]) -> Iterator[str]:
         elif item.get("type") != "reasoning":
             yield f"{item.get('type')} {text(item.get('message') or item.get('tool') or item.get('query'))}".strip()
     elif kind == "turn.completed":
-        used = event.get("usage")
-        parts = (answers.count(inside(used, "input_tokens")), answers.count(inside(used, "output_tokens")))
-        yield f"{answers.total(*parts)} tokens so far"
+        used = answers.usage(event.get("usage"))
+        yield f"{answers.total(used.tokens_in, used.tokens_out)} tokens so far"
     elif kind in ("turn.failed", "error"):
         yield f"failed: {text(inside(event, 'error', 'message')) or text(event.get('message'))}"
 
