@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.cli.test_secrets import built_by_hand
 from tests.support import ended_runs
 from tests.support import project as projects
 from tests.support.answer import Answer
@@ -53,10 +54,15 @@ def test_accept_leaves_what_the_user_staged(prepared: Prepared) -> None:
     project.repo.write("a.txt", "staged\n")
     project.repo.git("add", "a.txt")
     project.repo.remove("a.txt")
-    answer = project.quick("accept", "T1-01", "--why", "good", "--json")
-    assert answer.code == 0, answer.out
-    assert project.repo.git("show", "HEAD:a.txt") == "bad"
-    assert project.repo.git("show", ":a.txt") == "staged"
+    assert project.json("accept", "T1-01", "--why", "good").code == 0
+    assert [project.repo.git("show", f"{place}:a.txt") for place in ("HEAD", "")] == ["bad", "staged"]
+
+
+def test_accept_takes_the_work_of_a_person_as_it_is_in_his_tree(project: Project) -> None:
+    built_by_hand(project, "create `a.txt`", {"a.txt": "mine\n"})
+    project.repo.write("a.txt", "better\n")
+    assert project.json("accept", "T1-01", "--why", "good").code == 0
+    assert project.repo.git("show", "HEAD:a.txt") == "better"
 
 
 def test_a_halted_run_names_the_task_that_halted_it(project: Project) -> None:
@@ -77,11 +83,10 @@ def test_a_task_s_write_to_a_protected_path_is_not_delivered_by_accept(project: 
     steps = [write("a.txt", "made\n"), *(shell(f"echo '# x' >> {path}") for path in PROTECTED)]
     project.plan([making("T1-01", "a.txt", steps=steps)], head="scope: {protected: [keep.txt]}\n")
     assert run(project, "--on-deviation", "stop", "--max-attempts", "1").code == 1
-    before = [project.read(path) if project.exists(path) else None for path in PROTECTED]
-    answer = project.quick("accept", "T1-01", "--why", "good enough", "--json")
-    assert answer.code == 0, answer
+    before = [project.exists(path) and project.read(path) for path in PROTECTED]
+    assert project.json("accept", "T1-01", "--why", "good enough").code == 0
     assert project.repo.git("show", "--format=", "--name-only").split() == ["a.txt"]
-    assert [project.read(path) if project.exists(path) else None for path in PROTECTED] == before
+    assert [project.exists(path) and project.read(path) for path in PROTECTED] == before
 
 
 SCHEMA = validator("dlq")
@@ -170,8 +175,7 @@ def test_a_dropped_letter_is_gone_and_an_unknown_one_is_refused(failing: Project
         refused = dlq(failing, "show", unknown)
         assert (refused.code, refused.error["code"]) == (3, "dead-letter.unknown")
     failing.plan([making("T1-01", "a.txt"), making("T1-03", "c.txt")])
-    answer = run(failing, "--no-verify")
-    assert answer.code == 0, answer
+    assert run(failing, "--no-verify").code == 0
     assert parked(failing) == []
     assert dlq(failing, "retry").code == 2
 
@@ -191,8 +195,7 @@ taken = prepared_project(_left)
 
 
 def test_the_work_of_an_agent_is_corrected_by_hand_judged_and_committed(taken: Project) -> None:
-    answer = taken.json("take", "T1-01")
-    assert answer.code == 0, answer
+    assert taken.json("take", "T1-01").code == 0
     assert (taken.read("a.txt"), taken.read("b.txt")) == ("wrong\n", "two\n")
     assert taken.json("submit", "T1-01", "--no-verify").code == 1
     taken.repo.write("a.txt", "right\n")

@@ -102,10 +102,6 @@ def test_undo_names_what_the_user_saved_while_it_brought_uncommitted_work_back(
     assert (recorded["left"], recorded["paths"]) == (["a.txt"], ["b.txt", "c.txt", "d/e.txt"])
 
 
-def operations(project: Project) -> list[str]:
-    return [e["operation"] for e in project.events("--kind", "operation.started")]
-
-
 def undo(project: Project, *flags: str) -> Answer:
     return project.quick("undo", *flags, "--json")
 
@@ -121,7 +117,7 @@ def test_an_operation_that_is_undone_already_stays_undone(ran: Project) -> None:
 
 def test_refusal_and_question_name_phase_operation_and_effect(ran: Project) -> None:
     """R-ASK-1, R-ASK-2: without a terminal and at one, where no is an answer."""
-    (first,) = operations(ran)
+    (first,) = (event["operation"] for event in ran.events("--kind", "operation.started"))
     error = undo(ran).error
     assert (error["code"], error["hint"]) == ("rollback.not-confirmed", f"idumb undo --yes --operation {first}")
     assert error["details"]["operation"] == f"operation {first} (execute-phase)"

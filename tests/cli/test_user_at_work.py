@@ -103,14 +103,15 @@ def test_a_guided_run_keeps_the_plan_that_it_started_with(
 
 
 def test_a_save_of_the_file_that_the_task_makes_is_not_overwritten(project: Project) -> None:
-    """R-GIT-6: he is asked, and may also move his version away."""
+    """R-GIT-6: he is asked, and may also move his version away. The task's has the line endings of his checkouts."""
+    project.repo.git("config", "core.autocrlf", "true")
     answer = run(project, "echo mine > b.txt")
     assert (answer.code, answer.error["code"]) == (5, "run.waiting"), answer
     assert [c["id"] for c in project.json("decisions").data["decisions"][0]["choices"]] == ["mine", "task", "stop"]
     assert project.read("b.txt") == "mine\n"
     (project.folder / "b.txt").unlink()
     assert project.resume("--no-verify").data["outcome"] == "complete"
-    assert project.read("b.txt") == "made\n"
+    assert (project.folder / "b.txt").read_bytes() == b"made\r\n"
     assert len(project.events("1", "--kind", "attempt.started")) == 2
 
 
