@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from idumb.app.attempt import agent_client, steps, task_checks
 from idumb.app.contract import plan_checks
 from idumb.app.core import questions
-from idumb.app.core.attempt import BUILT, Attempt
+from idumb.app.core.attempt import BUILT, MEASURED, Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
 from idumb.app.ports import PromptRequest
@@ -141,7 +141,7 @@ def make_request(
         evidence,
         handover=attempt.handover,
         decided=decisions_made(context.journal.state),
-        diff=_change(context, attempt) if attempt.is_measured else "",
+        diff=_change(context, attempt) if attempt.reached(MEASURED) else "",
         values=described,
     )
     room = attempt.allowance

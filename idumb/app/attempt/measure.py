@@ -204,14 +204,10 @@ def _policy(context: RunContext, task: Task, undeclared: Sequence[str]) -> str:
     return context.services.settings.run.on_deviation
 
 
-def keeping(context: RunContext, attempt: Attempt, strays: Sequence[str]) -> Attempt:
-    """Return a measured attempt to which undeclared changes belong, because a person keeps them."""
-    return _measured_again(context, _accepting(context, attempt, strays))
-
-
-def leaving_out(context: RunContext, attempt: Attempt) -> Attempt:
-    """Return a measured attempt without its undeclared changes: another candidate, that is proven as such."""
-    return _measured_again(context, _without_strays(context, attempt))
+def decided(context: RunContext, attempt: Attempt, *, keeps: bool) -> Attempt:
+    """Return a measured attempt with the undeclared changes that a person keeps, or without: another candidate."""
+    again = _accepting(context, attempt, attempt.ledger.undeclared) if keeps else _without_strays(context, attempt)
+    return replace(again, ledger=_compare_symbols(context, again)[0], deviation=False)
 
 
 def _accepting(context: RunContext, attempt: Attempt, strays: Sequence[str]) -> Attempt:
@@ -224,10 +220,6 @@ def _without_strays(context: RunContext, attempt: Attempt) -> Attempt:
     rest = tuple(change for change in attempt.changes if change.path not in strays)
     candidate = context.work.overlay(attempt.candidate, attempt.base, strays)
     return _compared(context, replace(attempt, candidate=candidate, changes=rest))
-
-
-def _measured_again(context: RunContext, attempt: Attempt) -> Attempt:
-    return replace(attempt, ledger=_compare_symbols(context, attempt)[0], deviation=False)
 
 
 def compare_with_earlier(context: RunContext, attempt: Attempt) -> Attempt:

@@ -149,9 +149,8 @@ class Attempt(Struct, frozen=True, kw_only=True):
         """The paths in which its commit may differ from HEAD."""
         return tuple(dict.fromkeys((*self.changed, *self.mine)))
 
-    @property
-    def is_measured(self) -> bool:
-        return STAGES.index(self.stage) >= STAGES.index(MEASURED)
+    def reached(self, stage: str) -> bool:
+        return STAGES.index(self.stage) >= STAGES.index(stage)
 
     def ended(self, result: str, reason: str) -> Self:
         return replace(self, outcome=result, reason=reason)
@@ -181,8 +180,7 @@ def loaded(row: Mapping[str, Any], task: Task, plan: Plan, now: float) -> Attemp
     """Return the attempt that was saved, with the task and plan of its contract. `now` is in monotonic seconds."""
     values = {each.name: convert(row[each.name], each.type) for each in _saved() if each.name in row}
     attempt = Attempt(task=task, plan=plan, started=now - row["seconds"], **values)
-    has_ended = STAGES.index(attempt.stage) >= STAGES.index(JUDGED)
-    return replace(attempt, told=attempt.evidence) if has_ended else attempt
+    return replace(attempt, told=attempt.evidence) if attempt.reached(JUDGED) else attempt
 
 
 @cache

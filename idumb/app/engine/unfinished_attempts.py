@@ -64,10 +64,8 @@ def judge(context: RunContext, task: Task) -> Attempt | None:
         why = "; ".join(f"{e.text}: {e.output}" for e in rejected)
         attempt = replace(attempt, verdict=outcome.FAIL).ended(outcome.FAILED, why)
     if saved.deviation:
-        if any(answer.choice == settings.KEEP for answer in answers):
-            attempt = measure.keeping(context, attempt, saved.ledger.undeclared)
-        else:
-            attempt = measure.leaving_out(context, attempt)
+        keeps = any(answer.choice == settings.KEEP for answer in answers)
+        attempt = measure.decided(context, attempt, keeps=keeps)
         return pipeline.lead(context, attempt, pipeline.PROVE_AGAIN)
     return pipeline.lead(context, attempt, pipeline.JUDGE_AGAIN)
 

@@ -255,16 +255,11 @@ def commit_or_fail(services: Services, state: RunState, paths: Sequence[str], me
     return committed.commit
 
 
-def chosen_branch(services: Services, contract: Contract, requested: str | None) -> str | None:
-    """Return the branch on which a new run begins; None for that of HEAD."""
-    settings = services.settings.git
-    configured = settings.branch_name if settings.branch == BRANCH_PHASE else None
-    return requested or (configured and configured.replace("{phase}", contract.phase)) or None
-
-
 def begin_branch(services: Services, contract: Contract, requested: str | None) -> None:
     """Switch to the branch that was requested for a new run, unless HEAD is on it."""
-    name = chosen_branch(services, contract, requested)
+    settings = services.settings.git
+    configured = settings.branch_name.replace("{phase}", contract.phase) if settings.branch == BRANCH_PHASE else None
+    name = requested or configured
     if name and services.history.head().branch != name:
         branches = [ref.removeprefix("refs/heads/") for ref in services.history.refs("refs/heads/")]
         inside = next((b for b in branches if name.startswith(f"{b}/") or b.startswith(f"{name}/")), None)
