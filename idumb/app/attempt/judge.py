@@ -166,7 +166,7 @@ def gate_evidence(context: RunContext, attempt: Attempt, checked: Sequence[Evide
     with context.services.interrupts.armed():
         results = tuple(context.services.gates.judge(inputs))
     for name, judged in results:
-        if judged.violations or judged.proofs or name in settings.gates:
+        if judged.violations or judged.proofs or judged.result or name in settings.gates:
             level = gate_table.of_change(settings, name, strict=context.strict)
             asks = name == gate_table.NON_GOALS and gate_table.asks(settings, strict=context.strict)
             for proof in gate.evidence_of(name, judged, level):
