@@ -9,6 +9,7 @@ from typing import Any
 from idumb.agents import answers, failure_words, known_agent
 from idumb.agents.answers import Report, inside, text
 from idumb.agents.known_agent import Call, Preset
+from idumb.domain import agent
 
 
 def _arguments(call: Call) -> tuple[str, ...]:
@@ -54,6 +55,7 @@ def read(output: bytes, errors: bytes) -> Report:
     wrong = result.get("is_error") is True or not result or text(result.get("subtype")).startswith("error")
     error = _error(result, words, errors) if wrong else ""
     reported = {"code": result.get("subtype"), "status": result.get("api_error_status"), "message": error}
+    kind = failure_words.of_error(reported) if wrong else None
     return Report(
         reply=words if structured is None else json.dumps(structured),
         session=session or None,
@@ -61,7 +63,7 @@ def read(output: bytes, errors: bytes) -> Report:
         model=next(iter(used), None) if isinstance(used, dict) and used else model or None,
         ended=bool(result),
         error=error,
-        failure=failure_words.of_error(reported) if wrong else None,
+        failure=agent.MALFORMED if kind == agent.MISSING else kind,  # what is missing is at the server
         denied=tuple(
             _call(inside(entry, "tool_name"), inside(entry, "tool_input"))
             for entry in result.get("permission_denials") or ()
@@ -100,12 +102,9 @@ def _part(part: Any) -> Iterator[str]:
 
 
 def _error(result: dict[str, Any], words: str, errors: bytes) -> str:
-    listed = result.get("errors")
-    listed_errors = "; ".join(map(str, listed)) if isinstance(listed, list) else ""
-    subtype = text(result.get("subtype"))
-    return answers.one_line(
-        words or listed_errors or (subtype if subtype != "success" else "") or answers.last_line(errors)
-    )
+    listed, subtype = result.get("errors"), text(result.get("subtype"))
+    said = words or ("; ".join(map(str, listed)) if isinstance(listed, list) else "")
+    return answers.one_line(said or subtype.removeprefix("success") or answers.last_line(errors))
 
 
 def _call(name: Any, arguments: Any) -> str:

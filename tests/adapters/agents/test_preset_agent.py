@@ -147,12 +147,7 @@ def test_an_agent_may_be_silent_for_minutes_but_not_an_hour(tmp_path: Path) -> N
 @every(
     "script, ended, failure, words",
     [
-        (
-            says(is_error=True, result="Not logged in · Please run /login"),
-            outcome.ERRORED,
-            agent.NOT_LOGGED_IN,
-            "/login",
-        ),
+        (says(is_error=True, result="Please run /login"), outcome.ERRORED, agent.NOT_LOGGED_IN, "/login"),
         (says(is_error=True, result="API Error: 429 rate"), outcome.ERRORED, agent.RATE_LIMITED, "API Error: 429 rate"),
         (
             says(is_error=True, result="Prompt is too long"),
@@ -162,6 +157,7 @@ def test_an_agent_may_be_silent_for_minutes_but_not_an_hour(tmp_path: Path) -> N
         ),
         (says(is_error=True, subtype="error_max_budget_usd"), outcome.FAILED, agent.OVER_BUDGET, ""),
         (says(is_error=True, result="no idea"), outcome.FAILED, None, "no idea"),
+        (says(is_error=True, result="what", api_error_status=404), outcome.ERRORED, agent.MALFORMED, "what"),
         (says() + "; exit 3", outcome.FAILED, None, "exit 3"),
         ("echo hello", outcome.ERRORED, agent.MALFORMED, "without its final report"),
         ('echo \'{"type": "result"\'', outcome.ERRORED, agent.MALFORMED, "without its final report"),
