@@ -11,12 +11,13 @@ import signal
 import stat
 import subprocess
 import tempfile
+import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import IO, Any, NamedTuple
 
 from idumb.domain import errors
 from idumb.git import discover
-from idumb.system import process_end, programs
+from idumb.system import programs
 
 # Variables by which users identify themselves or choose a configuration; any other GIT_* could redirect git.
 _KEPT = frozenset(
@@ -134,7 +135,7 @@ def output(
 
 def with_hooks(root: str, arguments: Sequence[str], variables: Mapping[str, str]) -> Result:
     """Run a command in a checkout, with hooks. It is over when git ends; what a hook left running can be found."""
-    from idumb.system import process_tree
+    from idumb.system import process_end, process_tree
 
     process_end.adopt_orphans()
     variables = {**variables, process_tree.PROCESS_COOKIE: f"hooks-{os.getpid()}"}
@@ -244,9 +245,16 @@ def _started(
     """Start git, and end it if its user fails. A program that ends in another thread does not take it along."""
     command, options = [path(root), *words], {"stdin": subprocess.DEVNULL, "cwd": root, **options}
     options |= {"env": {**environment(root), **variables}, "start_new_session": True}
-    with process_end.spawning:
+    running: dict[str, int] = {}
+    if threading.active_count() == 1:
         process = subprocess.Popen(command, **options)
-        process_end.running[f"git {process.pid}"] = process.pid
+    else:
+        from idumb.system import process_end
+
+        running = process_end.running
+        with process_end.spawning:
+            process = subprocess.Popen(command, **options)
+            running[f"git {process.pid}"] = process.pid
     try:
         with process:
             try:
@@ -255,7 +263,7 @@ def _started(
                 _stop(process)
                 raise
     finally:
-        process_end.running.pop(f"git {process.pid}", None)
+        running.pop(f"git {process.pid}", None)
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -53,7 +53,7 @@ class GitHistory:
         self._guarded = guarded_files.of_repository(repository)
 
     @functools.cached_property
-    def repository(self) -> open_repository.CheckedRepository:
+    def repository(self) -> pygit2.Repository:
         return open_repository.repository(self._place)
 
     def head(self) -> Head:
@@ -82,7 +82,7 @@ class GitHistory:
 
     def is_named(self, commit: str) -> bool:
         """Return whether HEAD, a branch or a tag reaches a commit, so that a clone has it."""
-        if self.descends(commit):
+        if git_program.read(self._place.root, ["merge-base", "--is-ancestor", commit, "HEAD"]).status == 0:
             return True
         arguments = ["for-each-ref", "--count=1", f"--contains={commit}", "refs/heads", "refs/remotes", "refs/tags"]
         return bool(git_program.read(self._place.root, arguments).out)

@@ -223,7 +223,7 @@ def _rows(repository: pygit2.Repository, tree: str | None) -> Rows:
 
 def advance(
     place: Repository,
-    repository: open_repository.CheckedRepository,
+    repository: pygit2.Repository,
     branch: str | None,
     commit: str,
     expected: str | None,

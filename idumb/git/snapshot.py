@@ -6,27 +6,24 @@ A snapshot's tree holds `worktree/`, `head/` (the tree of HEAD), and `staged/` i
 from __future__ import annotations
 
 import functools
+import itertools
 import os
-import re
 from collections.abc import Callable, Iterable, Mapping
 
-import pygit2
 from pygit2.enums import ObjectType
 
 from idumb.app.ports import Snapshot
 from idumb.domain import errors
 from idumb.domain.proof.ledger import Entry
-from idumb.git import discover, disk, git_program, open_repository, refs, status, tree_objects
+from idumb.git import discover, disk, open_repository, refs, status, tree_objects
 from idumb.git.discover import Repository
 from idumb.git.open_repository import CheckedRepository
 from idumb.git.shadow import Shadow
-from idumb.git.tree_objects import EMPTY_TREE, FILE, FOLDER, Rows
+from idumb.git.tree_objects import EMPTY_TREE, FILE, FOLDER, SUBMODULE, Rows
 from idumb.system import private_folders
 
 WORKTREE, STAGED, HEAD = "worktree", "staged", "head"
 _TRIES = 10
-_READ_BACK = ("rev-list", "--objects", "--no-object-names", "--verify-objects")
-_OID = re.compile(r"\b[0-9a-f]{40}\b")
 
 
 class Snapshots:
@@ -114,7 +111,7 @@ class Snapshots:
             if "/" in name or not name:
                 message = f"a kept blob needs a plain name: {name!r}"
                 raise ValueError(message)
-            if not self.repository.has(oid):
+            if not tree_objects.is_stored(self.repository, oid):
                 raise open_repository.unreadable(oid)
         tree = tree_objects.write(self.repository, {name: Entry(FILE, oid) for name, oid in blobs.items()})
         refs.put(self.repository, self._objects, ref, tree, reason)
@@ -134,38 +131,34 @@ class Snapshots:
         """Write a snapshot, read back from disk everything that is new since the last one, and give it its name."""
         if EMPTY_TREE in {entry.oid for entry in items.values()}:
             tree_objects.write(self.repository, {})
-        oid, reached = tree_objects.write(self.repository, items), self._reached(items)
-        new = self._read_back(oid, items, reached)
-        disk.force_objects(self.repository.folders[0], new)
+        oid = tree_objects.write(self.repository, items)
+        disk.force_objects(self.repository.folders[0], self._require_stored(oid, items, whole=True))
         refs.put(self.repository, self._objects, ref, oid, reason)
         # A `git gc --prune=now` that began before the ref moved may have removed what it did not see.
         self.repository.see_packs()
-        still = self._reached(items)
-        for name in new if still == reached else self._read_back(oid, items, still):
-            if not self.repository.has(name):
-                raise open_repository.unreadable(name)
+        self._require_stored(oid, items, whole=False)
         self.shadow.verified = tree
         return Snapshot(oid, tree, ref)
 
-    def _read_back(self, oid: str, items: Rows, reached: str) -> set[str]:
-        """Return the new objects of a snapshot, which git reads from disk. Refusal if one is missing or damaged.
+    def _require_stored(self, oid: str, items: Rows, *, whole: bool) -> set[str]:
+        """Return the objects of a snapshot that were looked at. Refusal if one is missing or, with `whole`, damaged.
 
-        What was verified before still exists, and so does what HEAD has `reached`, unless git says otherwise.
+        What was verified before still exists, and so does what HEAD reaches.
         """
-        tree, verified = items[WORKTREE].oid, self.shadow.verified
-        try:
-            self.repository.read(oid)
-        except (KeyError, pygit2.GitError) as problem:
-            raise open_repository.unreadable(oid) from problem
-        if tree == verified and self.repository.has(tree):
-            return {oid}
-        for known in [*filter(None, (verified, reached)), ""]:
-            command = [*_READ_BACK, tree, *([f"^{known}"] if known else [])]
-            result = git_program.read(self._objects.root, command)
-            if result.status == 0 and b"hash mismatch" not in result.err:
-                return {oid, *result.out.decode("ascii").split()}
-        named = _OID.search(result.words)
-        raise open_repository.unreadable(named[0] if named else tree)
+        verified = self.shadow.verified
+        if not verified or not tree_objects.is_stored(self.repository, verified):
+            # It is the first, or somebody deleted the refs that keep it, and collected garbage.
+            verified = self._reached(items)
+        tree, seen = items[WORKTREE], set[str]()
+        own = [Entry(FILE, oid), *(entry for entry in items.values() if entry.mode == FILE)]
+        own += [] if tree.oid == verified else [tree]
+        new = tree_objects.new_rows(self.repository, verified, tree.oid)  # read one after the other
+        for entry in itertools.chain(own, new):
+            if entry.mode != SUBMODULE:
+                seen.add(entry.oid)
+                if not tree_objects.is_stored(self.repository, entry.oid, whole=whole or entry.mode == FOLDER):
+                    raise open_repository.unreadable(entry.oid)
+        return seen
 
     def _reached(self, items: Rows) -> str:
         """Return HEAD's tree if HEAD kept it from every garbage collection while this snapshot was made; otherwise "".

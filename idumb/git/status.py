@@ -1,6 +1,7 @@
 """What git says of paths in a working tree and its index, and how index entries are set.
 
-git is not started in submodules and nested repositories, because their configuration may name programs.
+git is not started in submodules and nested repositories, because their configuration may name programs; libgit2 reads
+them and writes nothing there.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ import os
 import re
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+import pygit2
+from pygit2.enums import RepositoryOpenFlag
 
 from idumb.domain import errors
 from idumb.domain import paths as path_rules
@@ -89,6 +93,15 @@ def submodules(listed: bytes) -> dict[bytes, bytes]:
     return {path: oid for oid, path in re.findall(rb"\x00160000 ([0-9a-f]+) 0\t([^\0]*)", listed)}
 
 
+def is_dirty(root: str, repository: str) -> bool:
+    """Return whether anything in the repository differs from its HEAD; True if libgit2 cannot open it."""
+    place = os.path.join(root, repository)
+    try:
+        return bool(pygit2.Repository(place, RepositoryOpenFlag.NO_SEARCH).status())
+    except (pygit2.GitError, KeyError, ValueError, OSError):
+        return os.path.isdir(place) and any(os.scandir(place))
+
+
 def path_of(place: Repository) -> str:
     return os.path.join(place.git_dir, "index")
 
@@ -118,7 +131,7 @@ def _index(place: Repository) -> tuple[str, str] | None:
     return "git.unmerged", f"{path} is unmerged in the index; resolve it first (git status lists all)"
 
 
-def staged(place: Repository, repository: open_repository.CheckedRepository) -> dict[str, Entry | None]:
+def staged(place: Repository, repository: pygit2.Repository) -> dict[str, Entry | None]:
     """Return the index entries that differ from HEAD; None for a path that only HEAD has. Conflicts are left out.
 
     An announced path (`git add --intent-to-add`) has no bytes to lose.
@@ -127,7 +140,7 @@ def staged(place: Repository, repository: open_repository.CheckedRepository) -> 
     return {path: entry for path, entry in found.items() if entry != _CONFLICT}
 
 
-def _head_tree(repository: open_repository.CheckedRepository) -> str:
+def _head_tree(repository: pygit2.Repository) -> str:
     return tree_objects.tree_of(repository, open_repository.head_of(repository))
 
 
@@ -151,7 +164,7 @@ def _asked(root: str, tree: str, _index: tuple[int, ...] | None) -> Mapping[str,
     return found
 
 
-def staged_tree(place: Repository, repository: open_repository.CheckedRepository) -> str:
+def staged_tree(place: Repository, repository: pygit2.Repository) -> str:
     """Return the tree that a commit of the index would have; "" if that is HEAD's, or the index or HEAD cannot be read.
 
     The index refers to the blobs, but once they are unstaged, nothing keeps them.
@@ -165,7 +178,7 @@ def staged_tree(place: Repository, repository: open_repository.CheckedRepository
 
 
 def follow(
-    place: Repository, repository: open_repository.CheckedRepository, before: str, after: str, own: Collection[str] = ()
+    place: Repository, repository: pygit2.Repository, before: str, after: str, own: Collection[str] = ()
 ) -> tuple[str, ...]:
     """Give the index the entries of the tree `after` where it still has those of `before`, and for the paths `own`.
 
@@ -178,7 +191,7 @@ def follow(
     return tuple(stale)
 
 
-def set_to(place: Repository, repository: open_repository.CheckedRepository, tree: str, paths: Sequence[str]) -> None:
+def set_to(place: Repository, repository: pygit2.Repository, tree: str, paths: Sequence[str]) -> None:
     """Give the index the entries of a tree for these paths. A lock that another git holds is waited for.
 
     Refusal `git.failed` if git could not.

@@ -11,7 +11,7 @@ from pygit2.enums import ObjectType
 
 from idumb.domain.proof.ledger import CREATED, DELETED, MODIFIED, Change, Entry
 from idumb.git import git_program
-from idumb.git.open_repository import Damaged
+from idumb.git.open_repository import CheckedRepository, Damaged
 
 FOLDER = 0o40000
 FILE = 0o100644
@@ -155,6 +155,43 @@ def _put(repository: pygit2.Repository, tree: str, files: _Wanted) -> str:
         else:
             items.pop(name, None)
     return write(repository, items) if items else ""
+
+
+def new_rows(repository: pygit2.Repository, old: str, new: str) -> Iterator[Entry]:
+    """Yield the rows of the tree `new` that `old` does not have at the same path, a folder's before its content."""
+    stack = [(old, new)]
+    while stack:
+        left, right = stack.pop()
+        if left == right:
+            continue
+        before = _present_rows(repository, left)
+        for name, found in rows(repository, right).items():
+            other = before.get(name)
+            if found != other:
+                yield found
+                if found.mode == FOLDER:
+                    stack.append((other.oid if other and other.mode == FOLDER else "", found.oid))
+
+
+def _present_rows(repository: pygit2.Repository, tree: str) -> Rows:
+    """Return the rows of a tree; none if it is missing or damaged: a partial clone may lack trees of HEAD."""
+    try:
+        return rows(repository, tree) if tree else {}
+    except (KeyError, pygit2.GitError):
+        return {}
+
+
+def is_stored(repository: CheckedRepository, oid: str, *, whole: bool = False) -> bool:
+    """Find an object on disk; `whole` reads it and checks its hash."""
+    try:
+        if not whole:
+            return os.stat(f"{repository.folders[0]}/{oid[:2]}/{oid[2:]}").st_size > 0
+        repository.read(oid)
+    except FileNotFoundError:
+        return pygit2.Oid(hex=oid) in repository.odb
+    except (KeyError, pygit2.GitError):
+        return False
+    return True
 
 
 def store(git: Callable[[Sequence[str]], bytes], places: Sequence[str]) -> list[str]:

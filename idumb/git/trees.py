@@ -18,7 +18,7 @@ from idumb.git import disk, git_program, guarded_files, path_state, status, tree
 from idumb.git.discover import Repository
 from idumb.git.own_folder import INDEX, OwnFolder
 from idumb.git.projects import ProjectPaths
-from idumb.git.shadow import NESTED, Shadow
+from idumb.git.shadow import Shadow
 from idumb.git.snapshot import Snapshots
 from idumb.git.tree_objects import FOLDER
 
@@ -60,13 +60,14 @@ class GitTrees(Snapshots):
         """Store these files as they are, byte for byte; return a tree that has them, and perhaps others."""
         root, names = self._place.root, self.paths.all_own(paths)
         files = {path: path_state.entry_below(root, path) for path in names}
-        present = {path: entry for path, entry in files.items() if entry is not None}
-        is_odd = any(path not in present and os.path.lexists(os.path.join(root, path)) for path in files)
+        self.repository.see_packs()
+        new = {p: e.oid for p, e in files.items() if e and not tree_objects.is_stored(self.repository, e.oid)}
+        is_odd = any(e is None and os.path.lexists(os.path.join(root, path)) for path, e in files.items())
         try:
-            stored = tree_objects.store(functools.partial(git_program.change, root), [*present])
+            stored = tree_objects.store(functools.partial(git_program.change, root), [*new])
         except errors.Refusal:
             is_odd = True
-        if is_odd or stored != [entry.oid for entry in present.values()]:  # a folder or a link, or it changes just now
+        if is_odd or stored != [*new.values()]:  # a folder or a link, or it changes just now
             return self.scan(paths)
         return tree_objects.put(self.repository, tree_objects.EMPTY_TREE, files)
 
@@ -106,11 +107,10 @@ class GitTrees(Snapshots):
 
         Such paths are ignored, unreadable, too large and not tracked, or repositories.
         """
-        places = {path: os.path.join(self.root, path) for path in self.repositories()}
-        full = (path for path, place in places.items() if os.access(place, os.R_OK) and os.listdir(place))
+        dirty = (path for path in self.repositories() if status.is_dirty(self.root, path))
         return {
             **dict.fromkeys(self.ignored(), paths.IGNORED_BY_GIT),
-            **dict.fromkeys(full, NESTED),
+            **dict.fromkeys(dirty, "uncommitted work in a submodule"),
             **{self.paths.shown(path): why for path, why in self.shadow.omitted.items() if self.paths.has(path)},
         }
 

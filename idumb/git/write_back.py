@@ -91,7 +91,7 @@ def _conflict(step: Step, before: Entry | None, gone: frozenset[str], *, force: 
         # Below a file or link there is nothing to remove; and this restore may remove what is in the way.
         if present.in_the_way in gone or want is None:
             return None
-        return f"cannot be reached: {present.in_the_way} is no folder now"
+        return f"cannot be reached: {present.in_the_way}{'/ is a link now' if present.by_link else ''}"
     if present.is_odd:
         return "is no longer a file or a link"
     if present.entry == want or force or present.entry == before:

@@ -141,7 +141,7 @@ def test_nothing_is_written_through_a_folder_that_became_a_link(
     (outside / "e/a").write_text("2")
     sandbox.remove("d")
     sandbox.link("d", str(outside))
-    assert trees.restore(base, after, ["d/e/a"]) == (Conflict("d/e/a", "cannot be reached: d is no folder now"),)
+    assert trees.restore(base, after, ["d/e/a"]) == (Conflict("d/e/a", "cannot be reached: d/ is a link now"),)
     assert trees.restore(base, after, ["d/e/a"], force=True) != ()
     assert (outside / "e/a").read_text() == "2"
 

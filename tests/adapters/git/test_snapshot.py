@@ -207,8 +207,7 @@ def test_a_snapshot_that_loses_a_file_of_a_head_that_was_amended_meanwhile_is_re
 ) -> None:
     sandbox.write_all({"a": "1", "d/b": "precious"})
     sandbox.commit()
-    blob, empty = sandbox.git("rev-parse", "HEAD:d/b"), sandbox.git("mktree", given=b"")
-    amended = sandbox.git("commit-tree", "-m", "amended", empty)
+    blob, amended = sandbox.git("rev-parse", "HEAD:d/b"), sandbox.git("commit-tree", "-m", "amended", "HEAD:d")
 
     def amend() -> None:
         sandbox.git("update-ref", "refs/heads/main", amended)
