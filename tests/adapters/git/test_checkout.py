@@ -200,12 +200,13 @@ def test_attributes_that_a_check_writes_decide_nothing(sandbox: GitSandbox, proo
     root = show(checkout, sandbox)
     (root / "d/.gitattributes").write_text("*.txt text eol=crlf\n")
     (root / "d/a.txt").write_bytes(b"a\r\nb\r\n")
-    assert checkout.restore() == ("d/a.txt",)
+    assert (checkout.restore(), (root / ".gitattributes").exists()) == (("d/a.txt",), True)
     (root / "d/.gitattributes").write_text("*.txt text eol=crlf\n")
     (root / "d/a.txt").write_bytes(b"a\r\nb\r\n")
-    checkout.renew()
+    sandbox.write("d/b.txt", "b\n")
+    sandbox.commit()
     show(checkout, sandbox)
-    assert (shown(checkout)["d/a.txt"], shown(checkout)["d/b.txt"]) == (b"a\nb\n", b"a\n")
+    assert (shown(checkout)["d/a.txt"], shown(checkout)["d/b.txt"]) == (b"a\nb\n", b"b\n")
 
 
 def test_files_have_the_line_endings_and_filters_of_the_user_and_scans_those_of_a_commit(
