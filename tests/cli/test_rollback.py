@@ -70,14 +70,6 @@ def test_rollback_and_undo_make_one_commit_each_with_an_up_to_date_report(done: 
     assert "unverified (tasks were rolled back after the verification)" in done.repo.git("show", f"HEAD~1:{report}")
 
 
-def _cloned(project: Project, to: Path) -> Project:
-    project.repo.git("clone", "--quiet", str(project.folder), str(to))
-    sandbox = GitSandbox(to)
-    sandbox.git("config", "user.name", "Pat")
-    sandbox.git("config", "user.email", "pat@example.invalid")
-    return Project(sandbox, to)
-
-
 def test_a_clone_does_not_repeat_a_phase_that_the_committed_report_calls_verified(
     sandbox: GitSandbox, tmp_path: Path
 ) -> None:
@@ -85,7 +77,10 @@ def test_a_clone_does_not_repeat_a_phase_that_the_committed_report_calls_verifie
     change = task("T1-01", files="modify `README.md`", steps=[write("README.md", "changed\n")])
     project = _project(sandbox, change)
     assert run(project).code == 0
-    clone = _cloned(project, tmp_path / "clone")
+    project.repo.git("clone", "--quiet", str(project.folder), str(tmp_path / "clone"))
+    clone = Project(GitSandbox(tmp_path / "clone"), tmp_path / "clone")
+    clone.repo.git("config", "user.name", "Pat")
+    clone.repo.git("config", "user.email", "pat@example.invalid")
     before = clone.repo.ledger()
     for flags in ((), ("--dry-run",)):
         answer = run(clone, *flags)

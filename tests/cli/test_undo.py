@@ -8,7 +8,6 @@ from tests.cli.test_repository_states import at_terminal
 from tests.cli.test_rollback import before_restoring
 from tests.crash import harness
 from tests.support import project as projects
-from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared, prepared_project
 from tests.support.project import Project, making, task, write
@@ -95,15 +94,11 @@ def test_undo_names_what_the_user_saved_while_it_brought_uncommitted_work_back(
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
     words = project.undoing()
     before_restoring(monkeypatch, lambda: project.repo.write("a.txt", "mine\n"), 2)
-    answer = undo(project, *words[1:])
+    answer = project.quick(*words, "--json")
     assert (answer.code, answer.object["warnings"]) == (0, ["not restored, because they changed: a.txt"])
     assert (project.read("a.txt"), project.read("b.txt")) == ("mine\n", "two\n")
     recorded = project.events("--kind", "undo.completed")[-1]["payload"]
     assert (recorded["left"], recorded["paths"]) == (["a.txt"], ["b.txt", "c.txt", "d/e.txt"])
-
-
-def undo(project: Project, *flags: str) -> Answer:
-    return project.quick("undo", *flags, "--json")
 
 
 def test_an_operation_that_is_undone_already_stays_undone(ran: Project) -> None:
@@ -118,10 +113,10 @@ def test_an_operation_that_is_undone_already_stays_undone(ran: Project) -> None:
 def test_refusal_and_question_name_phase_operation_and_effect(ran: Project) -> None:
     """R-ASK-1, R-ASK-2: without a terminal and at one, where no is an answer."""
     (first,) = (event["operation"] for event in ran.events("--kind", "operation.started"))
-    error = undo(ran).error
+    error = ran.json("undo").error
     assert (error["code"], error["hint"]) == ("rollback.not-confirmed", f"idumb undo --yes --operation {first}")
     assert error["details"]["operation"] == f"operation {first} (execute-phase)"
-    assert undo(ran, "--yes").error["hint"] == error["hint"]
+    assert ran.json("undo", "--yes").error["hint"] == error["hint"]
     assert error["details"]["paths"] == ["p1a.txt", "p1b.txt"]
     message = ran.quick("undo").err
     assert f"undo of run 1 of phase 1, operation {first} (execute-phase), needs your confirmation" in message
@@ -134,6 +129,6 @@ def test_refusal_and_question_name_phase_operation_and_effect(ran: Project) -> N
 
 
 def test_without_operations_there_is_nothing_to_undo(project: Project) -> None:
-    assert undo(project, "--yes").error["code"] == "undo.nothing"
-    answer = undo(project, "--yes", "--operation", "nonsense")
+    assert project.json("undo", "--yes").error["code"] == "undo.nothing"
+    answer = project.json("undo", "--yes", "--operation", "nonsense")
     assert (answer.code, answer.error["code"], answer.error["hint"]) == (4, "undo.no-such-operation", "idumb log")

@@ -136,6 +136,14 @@ def test_an_attempt_that_starts_anew_gets_the_same_tree_without_what_the_last_on
     assert shown(checkout) == {".gitignore": b"build\n", "a.txt": b"a\n"}
 
 
+def test_a_declared_file_that_is_cached_is_what_a_task_starts_from(sandbox: GitSandbox, proof: Take) -> None:
+    sandbox.write_all({"a.txt": "a\n", ".gitignore": "cache\n"})
+    sandbox.commit()
+    checkout = proof(BUILD, is_cached=lambda path: path == "cache")
+    (show(checkout, sandbox) / "cache").write_text("made\n")
+    assert checkout.with_ignored(tree(sandbox), ["cache"]) == checkout.trees.scan(["cache"]) != tree(sandbox)
+
+
 @pytest.mark.parametrize("control", [False, True])
 def test_caches_stay_when_the_tree_changes_unless_somebody_or_a_control_changed_them_later(
     sandbox: GitSandbox,
@@ -229,6 +237,8 @@ def test_files_have_the_line_endings_and_filters_of_the_user_and_scans_those_of_
     raw = checkout.raw(scanned, ["a.txt", "b.up", "gone"])
     assert [sandbox.git("cat-file", "blob", f"{raw}:{name}") for name in ("a.txt", "b.up")] == ["z\r", "new"]
     assert checkout.raw(scanned, ["a.bin"]) == scanned
+    subprocess.run(["rm", "-r", checkout.top], check=True)
+    assert checkout.raw(scanned, ["a.txt", "b.up", "gone"]) == raw, "the folder is made anew"
 
 
 def test_a_file_that_the_user_had_in_another_form_of_the_same_content_has_that_form(
