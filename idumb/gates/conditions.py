@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
+import re
 import stat
 from collections.abc import Callable, Mapping
 
@@ -115,9 +115,4 @@ def _kind(root: str, path: str) -> str | None:
 
 def mentions(text: str, name: str) -> bool:
     """Return whether `name` occurs in the text as a whole word."""
-    around = itertools.pairwise(text.split(name))
-    return any(not (_is_of_word(before[-1:]) or _is_of_word(after[:1])) for before, after in around)
-
-
-def _is_of_word(character: str) -> bool:
-    return character.isalnum() or character == "_"
+    return re.search(rf"(?<!\w){re.escape(name)}(?!\w)", text) is not None

@@ -141,7 +141,7 @@ def tree(tmp_path: Path) -> Path:
     root = tmp_path / "work"
     (root / "src").mkdir(parents=True)
     (root / "src/a.py").write_text("import os\n\nclass Slug:\n    size: int = 1\n\n    def make(self): ...\n")
-    (root / "src/b.js").write_text("export function slugify(a) {}\n")
+    (root / "src/b.js").write_text("export function slugify(a) { bonbon(a) }\n")
     (tmp_path / "outside").write_text("secret", encoding="utf-8")
     (root / "link").symlink_to("../outside")
     (root / "folder").symlink_to("..")
@@ -171,6 +171,7 @@ def tree(tmp_path: Path) -> Path:
         ("symbol", "make", None, "src/a.py", evidence.FAILED),
         ("symbol", "slugify", None, "src/b.js", evidence.PASSED),
         ("symbol", "slug", None, "src/b.js", evidence.FAILED),
+        ("symbol", "bon", None, "src/b.js", evidence.FAILED),
         ("symbol", "slug", None, "src/c.py", evidence.FAILED),
         ("env", "IDUMB_TEST_GIVEN", None, None, evidence.PASSED),
         ("env", "IDUMB_TEST_EMPTY", None, None, evidence.FAILED),
