@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
+from idumb.domain.errors import Interrupted
+from idumb.git.trees import GitTrees
 from tests.support import choices, ended_runs, seed
 from tests.support import project as projects
 from tests.support.answer import Answer
@@ -89,6 +92,19 @@ def test_a_question_that_nothing_waits_for_any_more_is_not_answered(waiting: Pro
     assert waiting.resume("--no-verify").code == 5
     refused(decide(waiting, QUESTION, "yes"), "decision.void")
     assert decide(waiting, "T1-01.AC-2.2", "yes").code == 0
+
+
+def test_an_answer_that_a_kill_left_in_the_plan_is_not_written_a_second_time(
+    waiting: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """R-ASK-3."""
+    with monkeypatch.context() as patched:
+        patched.setattr(GitTrees, "force", Mock(side_effect=Interrupted(15)))
+        assert decide(waiting, QUESTION, "yes").code == 143
+    assert versions(waiting) == []
+    assert waiting.resume("--no-verify").code == 0
+    assert waiting.read(PLAN).count(f"**{QUESTION}**") == 1
+    assert [version["version"] for version in versions(waiting)] == [2]
 
 
 def test_unsaved_edits_of_the_user_are_not_locked_with_an_answer(

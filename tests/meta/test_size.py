@@ -6,8 +6,8 @@ from tests.meta import size
 
 BUDGETS = {
     "domain": 7_851,
-    "markdown": 6_342,
-    "app, engine rooms": 6_971,
+    "markdown": 6_344,
+    "app, engine rooms": 6_975,
     "app, use cases": 7_953,
     "composition": 691,
     "cli, views": 4_199,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 386
-TESTS = 67_815
+TESTS = 67_831
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -133,6 +133,8 @@ def _write(services: Services, next_version: NextVersion) -> None:
 
 def was_agreed(services: Services, state: RunState, contract: Contract) -> bool:
     """Return whether idumb was about to lock this contract when it was killed: it had recorded the consent for that."""
+    if contract.hash == state.contract.hash:
+        return False
     since = str(state.contract.amendments[-1]["at"]) if state.contract.amendments else state.started_at
     stored = (grant for grant in services.consent.grants(contract.phase) if grant.at > since and grant.revoked is None)
     own = (g for g in stored if g.how == phase_grants.AMENDMENT or g.validator.startswith(_validator(services)))
@@ -212,6 +214,8 @@ def _append(services: Services, journal: Journal, contract: Contract, path: str,
     require_bytes(contract, before)
     lines = [Amendment(amendment.DECIDE, i, _line(state.decisions[i], state.answers[i])) for i in answers]
     amended = services.plans.amended(dict(before)[path], path, lines)
+    if amended == dict(before)[path]:  # idumb was killed after it had written them
+        return contract
     sources = tuple((p, amended if p == path else data) for p, data in before)
     loaded = loading.load_sources(services, state.phase, contract.folder, sources)
     if loaded.contract is None or amendment.compare(contract, loaded.contract).changes_tasks:

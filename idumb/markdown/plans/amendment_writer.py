@@ -138,8 +138,10 @@ def _added(text: str, plan: Plan, task: str) -> Iterator[str]:
 
 
 def _decided(text: str, change: Amendment) -> Iterator[str]:
-    """Append to the section at the end of the plan, or to a new one."""
+    """Append to the section at the end of the plan, or to a new one; an answer that the plan has is not repeated."""
     bullet = f"- **{_prose(change.task or 'Decided')}**: {_prose(change.text)}\n"
+    if change.task is not None and bullet.rstrip() in text.splitlines():
+        yield text
     end = len(text)
     broken = "" if text.endswith("\n") else "\n"
     heading = re.compile(rf"(?m)^{SECTION}[ \t]*\r?$")
