@@ -23,14 +23,25 @@ from idumb.domain.plans import commands, programs
 from idumb.domain.plans.commands import Command
 
 PIPE, FALLBACK, SEQUENCE, BACKGROUND = "pipe", "fallback", "sequence", "background"
-_MOST = 20  # commands of a check that is judged; the time grows with their cube
+_MOST = 100  # commands of a check that is judged; the time grows with their square
 _OPAQUE = frozenset({"break", "continue", "eval", "function", "return", "trap"})
 _JOINS = ("&&", "||")
 _ENDS = (";", "&", "\n", "")
 
 _Pipes = Sequence[Sequence[Command]]
-_Failing = frozenset[int]
-"""The failing commands, by `id`: two of them may be equal."""
+
+
+class _State(NamedTuple):
+    """A point between two pipes: whether the last one succeeded, the operator behind it, and whether the shell ended."""
+
+    succeeds: bool = True
+    joined: str = ";"
+    errexit: bool = False
+    ended: bool = False
+
+    @property
+    def runs_next(self) -> bool:
+        return not self.ended and (self.joined not in _JOINS or (self.joined == "&&") == self.succeeds)
 
 
 class Hidden(Struct, frozen=True):
@@ -52,7 +63,7 @@ def hidden_failures(text: str) -> tuple[Hidden, ...]:
         is_passive = last.is_filter or last.is_sure
         lost = (each for each in before if (is_passive and each.decides) or programs.judges(each.own, only_tests=True))
         hidden += ((command, PIPE, last.text) for command in lost)
-        if _matters(last, pipes):
+        if _matters(number, pipes):
             matter.append(last)
         elif _constant(pipes[number]) is None:
             hidden.append((last, *_way(number, pipes)))
@@ -77,9 +88,9 @@ def why_sure(text: str) -> str:
     last = pipes[-1][-1]
     writes = any(target.text != "/dev/null" for target in last.targets)
     runs_another = not last.own and not all(word.literal for word in last.words)  # A=$(make)
-    if writes or runs_another or not all(_run(pipes, failing)[0] for failing in _outcomes(pipes)):
+    if writes or runs_another or not all(state.succeeds for state in _ends(pipes)):
         return ""
-    return f"`{_run(pipes, frozenset(id(pipe[-1]) for pipe in pipes))[1]}` decides, and it always succeeds"
+    return f"`{_decider(pipes, fails=True)}` decides, and it always succeeds"
 
 
 def _pipes(text: str) -> _Pipes:
@@ -123,21 +134,34 @@ def _is_opaque(command: Command) -> bool:
     return command.program in _OPAQUE or (asks and not echoes) or waits or exits
 
 
-def _run(pipes: _Pipes, failing: _Failing) -> tuple[bool, str]:
-    """Return whether the pipes succeed if exactly these commands fail, and the command whose exit code that is."""
-    succeeds, by, errexit, joined = True, "", False, ";"
+def _after(state: _State, pipe: Sequence[Command], *, fails: bool) -> _State:
+    """Return the state behind a pipe, if its last program fails or not; a pipe that does not run changes nothing."""
+    last, succeeds, errexit, ended = pipe[-1], state.succeeds, state.errexit, state.ended
+    if state.runs_next:
+        fixed = _constant(pipe)
+        succeeds = fails == last.negated if fixed is None else fixed
+        errexit = _errexit(last, errexit=errexit)
+        exits = last.program == "exit" or (errexit and not succeeds and last.after not in _JOINS)
+        ended = exits and last.after != "&"
+    return _State(succeeds or (last.after == "&" and not ended), last.after, errexit, ended)
+
+
+def _ends(pipes: _Pipes) -> set[_State]:
+    """Return every state that can be behind the pipes, whichever of their programs fail."""
+    states = {_State()}
     for pipe in pipes:
-        last = pipe[-1]
-        if joined not in _JOINS or (joined == "&&") == succeeds:
-            fixed, by = _constant(pipe), last.text
-            succeeds = (id(last) in failing) == last.negated if fixed is None else fixed
-            errexit = _errexit(last, errexit=errexit)
-            if last.program == "exit" or (errexit and not succeeds and last.after not in (*_JOINS, "&")):
-                return succeeds, by
-        if last.after == "&":
-            succeeds, by = True, "&"
-        joined = last.after
-    return succeeds, by
+        states = {_after(state, pipe, fails=fails) for state in states for fails in (False, True)}
+    return states
+
+
+def _decider(pipes: _Pipes, *, fails: bool) -> str:
+    """Return the command whose exit code the pipes have if all their programs fail, or none."""
+    state, by = _State(), ""
+    for pipe in pipes:
+        by = pipe[-1].text if state.runs_next else by
+        state = _after(state, pipe, fails=fails)
+        by = "&" if state.joined == "&" else by
+    return by
 
 
 def _constant(pipe: Sequence[Command]) -> bool | None:
@@ -148,17 +172,12 @@ def _constant(pipe: Sequence[Command]) -> bool | None:
     return not last.negated if last.is_sure or _is_certain(last, is_piped=len(pipe) > 1) else None
 
 
-def _outcomes(pipes: _Pipes) -> Iterator[_Failing]:
-    """Yield which commands may fail: none, all, one, or all but one."""
-    last = frozenset(id(pipe[-1]) for pipe in pipes)
-    yield from (frozenset(), last)
-    yield from (some for each in last for some in (frozenset({each}), last - {each}))
-
-
-def _matters(command: Command, pipes: _Pipes) -> bool:
-    """Return whether the pipes can end differently because a command fails."""
-    own = frozenset({id(command)})
-    return any(_run(pipes, failing - own)[0] != _run(pipes, failing | own)[0] for failing in _outcomes(pipes))
+def _matters(number: int, pipes: _Pipes) -> bool:
+    """Return whether the pipes can end differently because the last program of one fails."""
+    pairs = {tuple(_after(state, pipes[number], fails=f) for f in (False, True)) for state in _ends(pipes[:number])}
+    for pipe in pipes[number + 1 :]:
+        pairs = {tuple(_after(state, pipe, fails=f) for state in pair) for pair in pairs for f in (False, True)}
+    return any(passed.succeeds != failed.succeeds for passed, failed in pairs)
 
 
 def _way(number: int, pipes: _Pipes) -> tuple[str, str]:
@@ -167,9 +186,10 @@ def _way(number: int, pipes: _Pipes) -> tuple[str, str]:
     end = next(n for n in range(number, len(pipes)) if pipes[n][-1].after in _ENDS)
     if pipes[end][-1].after == "&":
         return BACKGROUND, ""
-    if _matters(pipes[number][-1], pipes[begin : end + 1]):
-        return SEQUENCE, _run(pipes, frozenset())[1]
-    fallback = next((pipes[n + 1] for n in range(number, end) if pipes[n][-1].after == "||"), pipes[end])
+    later = [pipes[n + 1] for n in range(number, end) if pipes[n][-1].after == "||"]
+    if not later or _matters(number - begin, pipes[begin : end + 1]):
+        return SEQUENCE, _decider(pipes, fails=False)
+    fallback = next((pipe for pipe in later if _constant(pipe)), later[0])
     return FALLBACK, " | ".join(" ".join(command.texts) for command in fallback)
 
 
