@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.meta import size
 
 BUDGETS = {
-    "domain": 7_851,
+    "domain": 7_864,
     "markdown": 6_344,
     "app, engine rooms": 6_975,
     "app, use cases": 7_953,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 386
-TESTS = 67_831
+TESTS = 67_834
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -32,7 +32,7 @@ _Pipes = Sequence[Sequence[Command]]
 
 
 class _State(NamedTuple):
-    """A point between two pipes: whether the last one succeeded, the operator behind it, and whether the shell ended."""
+    """A point between two pipes: whether the last one succeeded, the operator behind it, whether the shell ended."""
 
     succeeds: bool = True
     joined: str = ";"
