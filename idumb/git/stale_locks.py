@@ -19,6 +19,7 @@ import time
 from collections.abc import Iterator
 
 from idumb.domain import canonical_json
+from idumb.domain.runs import project_key
 from idumb.git import disk, git_program
 from idumb.git.discover import Repository
 from idumb.system import machine, process_tree
@@ -89,9 +90,21 @@ def _others(place: Repository) -> Iterator[str]:
 
 
 def _refs(place: Repository) -> Iterator[str]:
-    """Yield the files of our own refs."""
-    for folder, _, names in os.walk(os.path.join(place.common_dir, "refs", "idumb")):
-        yield from (os.path.join(folder, name) for name in names)
+    """Return the files of our own refs of this working tree."""
+    own = os.path.join(place.common_dir, "refs", "idumb")
+    for top in _of_projects(place, os.path.join(own, "worktrees")):
+        for folder, _, names in os.walk(top):
+            yield from (os.path.join(folder, name) for name in names)
+
+
+def _of_projects(place: Repository, folder: str) -> list[str]:
+    """Return what belongs to this working tree's projects in a folder with one entry, or lock, for each project."""
+    try:
+        names = sorted(os.listdir(folder))
+    except FileNotFoundError:
+        return []
+    keys = ((name, name.removesuffix(".lock")) for name in names)
+    return [os.path.join(folder, name) for name, key in keys if project_key.place(key)[0] == place.worktree_id]
 
 
 def _is_dead(path: str, begun: float, places: tuple[str, ...]) -> bool:
@@ -113,9 +126,10 @@ def _is_dead(path: str, begun: float, places: tuple[str, ...]) -> bool:
 
 def _private(place: Repository) -> Iterator[str]:
     """Yield temporary files in folders that only idumb writes."""
-    own = glob.escape(os.path.join(place.common_dir, "idumb"))
-    patterns = (f"{own}/.*.tmp", f"{own}/worktrees/*/.*.tmp")
-    yield from filter(_is_ours, itertools.chain.from_iterable(map(glob.iglob, patterns)))
+    own = os.path.join(place.common_dir, "idumb")
+    for folder in (own, *_of_projects(place, os.path.join(own, "worktrees"))):
+        with contextlib.suppress(FileNotFoundError):
+            yield from filter(_is_ours, (os.path.join(folder, name) for name in os.listdir(folder)))
 
 
 def _is_ours(path: str) -> bool:

@@ -73,7 +73,7 @@ def create(path: str, data: bytes, *, mode: int = 0o600) -> None:
 
 
 def open_folder(top: int, parts: Iterable[str], gained: set[str] | None = None) -> int:
-    """Return a descriptor of a folder below the open folder `top`; the caller closes it. No link is followed.
+    """Return a descriptor of a folder below the open folder `top`; the caller closes it.
 
     No link is followed: the OSError for one in the way, or for a file, has its name. With `gained`, missing folders are
     created, and the folders that gained an entry are added to it.

@@ -103,6 +103,19 @@ def test_a_lock_stays_if_a_process_of_another_container_may_hold_it(
     assert lock.exists() == (before != OURS)
 
 
+def test_what_a_program_of_another_working_tree_writes_stays(sandbox: GitSandbox) -> None:
+    """An idumb there moves refs itself: no process called git shows that it is at work."""
+    place, own = discover.find(str(sandbox.root)), []
+    for key in ("main", "main%2Fapps", "side", "main-linked"):
+        written = (f"refs/idumb/worktrees/{key}/runs/1/base.lock", f"idumb/worktrees/{key}/.idumb.999999-01234567.tmp")
+        for name in written:
+            path = Path(place.common_dir, name)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("x")
+        own += [os.path.join(place.common_dir, name) for name in written if key.partition("%")[0] == "main"]
+    assert sorted(stale_locks.clear(place, "main", SINCE)) == sorted(own)
+
+
 KINDS = {"HEAD": ObjectType.COMMIT, "HEAD^{tree}": ObjectType.TREE, "HEAD:a.txt": ObjectType.BLOB}
 _LONGEST = 20
 
