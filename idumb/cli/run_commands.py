@@ -211,7 +211,7 @@ def rollback_command() -> None:
     """
 
 
-@options.command("undo", "app.history.rollback.undo", person=True, text="rolled_back", opens=options.RUNS)
+@options.command("undo", "app.history.undo.undo", person=True, text="rolled_back", opens=options.RUNS)
 @click.option("--operation", metavar="ID", help="The operation to undo; by default the newest one.")
 @options.accept_git
 @options.yes
