@@ -10,7 +10,7 @@ from tests.crash import harness
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared, prepared_project
-from tests.support.project import Project, making, task, write
+from tests.support.project import Project, failing_task, making, task, write
 
 
 def _ran(project: Project, phase: str = "1") -> Project:
@@ -132,3 +132,12 @@ def test_without_operations_there_is_nothing_to_undo(project: Project) -> None:
     assert project.json("undo", "--yes").error["code"] == "undo.nothing"
     answer = project.json("undo", "--yes", "--operation", "nonsense")
     assert (answer.code, answer.error["code"], answer.error["hint"]) == (4, "undo.no-such-operation", "idumb log")
+
+
+def test_undo_of_a_run_of_which_an_amendment_left_no_task_says_what_it_was_asked_for(project: Project) -> None:
+    project.plan([failing_task("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
+    assert project.execute("--max-attempts", "1").code == 1
+    project.plan([making("T1-02", "b.txt")], commit=False)
+    assert project.quick("amend", "1", "--from-file", "--yes").code == 0
+    answer = project.json("undo")
+    assert (answer.data["what"], answer.data["paths"], answer.data["next"]) == ("run 1 of phase 1", [], ["idumb next"])

@@ -8,7 +8,7 @@ BUDGETS = {
     "domain": 7_864,
     "markdown": 6_344,
     "app, engine rooms": 6_975,
-    "app, use cases": 7_953,
+    "app, use cases": 7_969,
     "composition": 691,
     "cli, views": 4_199,
     "see and steer": 1_995,
@@ -19,8 +19,8 @@ BUDGETS = {
     "agents, fake_model": 3_545,
     "the root": 25,
 }
-FILES = 386
-TESTS = 67_847
+FILES = 387
+TESTS = 67_856
 
 
 def test_no_room_is_above_its_budget() -> None:

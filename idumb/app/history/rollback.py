@@ -46,7 +46,7 @@ def rollback(
     changed_contract.require_not_dropped(state)
     task = checked_target(state, to)
     if not attempted_after(services, state, task) and not killed_commands(services, state):
-        return _nothing(state, task)
+        return _nothing(state, intent_to(phase, task))
     with owned(services, restore.ROLLBACK, state, accept_git) as (journal, contract, _):
         flags = [word for name in past for word in ("--past", name)]
         confirming = Action.of("rollback", phase, "--to", task, *flags, "--yes")
@@ -82,7 +82,7 @@ def carry_out(services: Services, journal: Journal, contract: Contract, intent: 
     undone = attempted_after(services, state, to)
     if not undone:
         restore.publish_reports(services, journal, contract, [t for t, k in state.tasks.items() if k.attempt.number])
-        return _nothing(state, to)
+        return _nothing(state, intent)
     kept_runs.require(services, state, [task_state.id for task_state in undone])
     effects = compensation.effects(services, state, contract, undone, intent.past)
     past_and_compensated = {"past": list(effects.past), "compensated": list(effects.compensated)}
@@ -114,9 +114,9 @@ def restore_and_report(
     return Result(answer, warnings=warnings)
 
 
-def _nothing(state: RunState, to: str) -> Result:
-    answer: dict[str, Any] = {"phase": state.phase, "to": to, "paths": [], "tasks": [], "commit": None}
-    return Result({**answer, "next": [Action.of("resume", state.phase)]})
+def _nothing(state: RunState, intent: Intent) -> Result:
+    answer: dict[str, Any] = {"phase": state.phase, **intent.fields, "paths": [], "tasks": [], "commit": None}
+    return Result({**answer, "next": [Action("next") if intent.operation else Action.of("resume", state.phase)]})
 
 
 def killed_commands(services: Services, state: RunState) -> tuple[Event, ...]:
