@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable
 from typing import NamedTuple
 
-from idumb.domain import whole_numbers
+from idumb.domain import phase_documents, whole_numbers
 
 # Names of folders and files
 
@@ -77,10 +77,14 @@ _TITLED = re.compile(
     rf"(?:\[.\]\s*)?Phase\s+({_DIGITS})(?:\s*(?::|—|–|--|-(?=\s)|\.(?=\s))\s*|\s+|$)(.*)", re.IGNORECASE
 )
 _CELL = re.compile(rf"(?:Phase\s+)?({_DIGITS})\.?(?:(?:\s*(?::|—|–|-(?=\s))\s*|\s+)(.*))?", re.IGNORECASE)
-_BOX = re.compile(r"\[.\]\s*")
+_BOX = re.compile(r"^\[.\]\s*")
 _UNDERLINE = re.compile(r" {0,3}(?:=+|-{2,})\s*")
 _BOLD = re.compile(r"(\*\*|__)(.+?)\1")
-_MARKUP = re.compile(r"\[([^\[\]]*)\]\([^()]*\)|[`*\\]|~~|(?<!\w)_+|_+(?!\w)")
+_LINK = re.compile(r"\[([^\[\]]*)\]\([^()]*\)")
+_MARKUP = re.compile(r"`([^`]+)`|\\([^\w\s])|(?<!\s)\*+|\*+(?!\s)|~~|(?<!\w)_+|_+(?!\w)")
+_HASHES = re.compile(r"^#+[ \t]+|(?:^|[ \t]+)#+[ \t]*$")
+_BELOW_HEADER = re.compile(r"[>\s|:-]*-[\s|:-]*")
+_OTHER_BLOCK = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s|[\s>]*[|>]| {4}|\t")
 _ITEM = re.compile(r"(\s*(?:[-*+]|\d{1,9}[.)])\s+(?:\[.\]\s*)?)(\*\*|__)?(?=\S)")
 
 
@@ -113,43 +117,49 @@ def _lines(text: str) -> list[str]:
 
 def _mentions(lines: list[str]) -> list[Phase]:
     """Return every heading, list item and table row that begins with a phase."""
-    from idumb.domain import phase_documents
+    levels, mentions, in_table = _levels(lines), list[Phase](), False
+    for n, line in phase_documents.unfenced(lines):
+        in_table = "|" in line and (in_table or _BELOW_HEADER.fullmatch(line) is not None)
+        mention = _mention(line, levels.get(n, 0), in_table=in_table)
+        mentions += [Phase(*mention, n + 1, levels.get(n, 0))] if mention else []
+    return mentions
 
-    levels = phase_documents.levels(lines)
-    underlined = {n: 1 if "=" in line else 2 for n, line in enumerate(lines[1:]) if _UNDERLINE.fullmatch(line)}
-    rows = ((n, line, levels.get(n) or underlined.get(n, 0)) for n, line in phase_documents.unfenced(lines))
-    named = ((n, level, _mention(line, level)) for n, line, level in rows)
-    return [Phase(*mention, n + 1, level) for n, level, mention in named if mention is not None]
+
+def _levels(lines: list[str]) -> dict[int, int]:
+    """Return the levels of headings by line (from 0), also of underlined ones."""
+    plain = (n for n, line in phase_documents.unfenced(lines[:-1]) if line.strip() and not _OTHER_BLOCK.match(line))
+    underlined = {n: 1 if "=" in lines[n + 1] else 2 for n in plain if _UNDERLINE.fullmatch(lines[n + 1])}
+    return dict(sorted((underlined | phase_documents.levels(lines)).items()))
 
 
-def _mention(line: str, level: int) -> tuple[str, str] | None:
+def _mention(line: str, level: int, *, in_table: bool) -> tuple[str, str] | None:
     """Return number and title."""
     text = line.lstrip("> \t")
     item = _ITEM.match(text)
-    if not level and item is None:
-        first, bar, second = text.strip("| \t").partition("|")
-        match = _CELL.fullmatch(_plain(first)) if bar or "|" in text else None
-        return (match[1], _title(match[2] or second.partition("|")[0])) if match else None
-    text = _BOX.sub("", text.strip("# \t") if level else text[len(item[1]) :] if item else "", count=1)
+    if in_table and not level and item is None:
+        first, _, second = text.strip("| \t").partition("|")
+        match = _CELL.fullmatch(_plain(first))
+        return (match[1], _title(match[2] or _plain(second.partition("|")[0]))) if match else None
+    if not level and item is None and not _HASHES.match(text):
+        return None
+    text = _BOX.sub("", _HASHES.sub("", text[len(item[1]) :] if item and not level else text))
     bold = _BOLD.match(text)
     match = _TITLED.match(_plain(bold[2] if bold else text))
     return (match[1], _title(match[2])) if match and (level or match[2]) else None
 
 
 def _plain(text: str) -> str:
-    return _MARKUP.sub(r"\1", text).strip()
+    return _MARKUP.sub(r"\1\2", _LINK.sub(r"\1", text)).strip()
 
 
 def _title(text: str) -> str:
     """Return a title without a remark after a dash."""
-    return re.split(r"\s+(?:—|–|--)\s+", _plain(text), maxsplit=1)[0].strip(" *_:")
+    return re.split(r"\s+(?:—|–|--)\s+", text.strip(), maxsplit=1)[0].strip(" *_:")
 
 
 def _end(lines: list[str], at: int) -> int:
     """Return the line after the section, or after the item, that starts at a line."""
-    from idumb.domain import phase_documents
-
-    levels, indent = phase_documents.levels(lines), _indent(lines[at])
+    levels, indent = _levels(lines), _indent(lines[at])
     if at in levels:
         return next((n for n in levels if n > at and levels[n] <= levels[at]), len(lines))
     below = (n for n in range(at + 1, len(lines)) if not lines[n].strip() or _indent(lines[n]) <= indent)
@@ -202,7 +212,7 @@ def _behind(text: str, after: str, name: str, goal: str) -> str | None:
     marks = _ITEM.match(lines[at]) if at >= 0 else None
     if marks is None:
         return None
-    stop, bold, begin = _end(lines, at), marks[2] or "", _BOX.sub("[ ] ", marks[1])
+    stop, bold, begin = _end(lines, at), marks[2] or "", re.sub(r"\[.\]", "[ ]", marks[1])
     words = f"{begin}{bold}{name}{bold}{f' - {goal}' if goal else ''}"
     return end.join([*lines[:stop], words, *lines[stop:]])
 

@@ -95,6 +95,30 @@ def test_a_roadmap_names_phases_in_lists_headings_and_tables() -> None:
     ]
 
 
+@every(
+    "text, titles",
+    [
+        ("- [ ] Phase 1: Ground\n- [ ] Phase 2: Walls\n---\n", ["Ground", "Walls"]),
+        ("| Phase | Name |\n|---|---|\n| 1 | Ground |\n| 2 | use `__x__` now |\n---\n", ["Ground", "use __x__ now"]),
+        ("| 2026 | year |\n|---|---|\n| 1 | Ground |\n\n7 gates | none a phase\n", ["Ground"]),
+        ("> ## Phase 1: Ground\n> - Phase 2: Walls\n", ["Ground", "Walls"]),
+        (
+            "## Phase 1: Learn C#\n## Phase 2: Old `*.c` \\* new ##\n- Phase 3: 2 * 3 [x] *y*\n",
+            ["Learn C#", "Old *.c * new", "2 * 3 [x] y"],
+        ),
+    ],
+)
+def test_a_phase_has_the_title_that_a_reader_sees(text: str, titles: list[str]) -> None:
+    assert [phase.title for phase in phases.roadmap_phases(text)] == titles
+
+
+def test_an_underlined_heading_is_a_section() -> None:
+    text = "Phase 1: Ground\n---\nDig.\n\nPhase 2: Walls\n---\nBuild.\n"
+    assert phases.roadmap_section(text, "1") == "Phase 1: Ground\n---\nDig."
+    more = phases.with_phase(text, "1.1", "New", "", "1")
+    assert more == text.replace("Phase 2", "## Phase 1.1: New\n\nPhase 2")
+
+
 def test_a_roadmap_of_any_shape_is_not_an_error() -> None:
     assert phases.roadmap_phases("") == ()
     assert phases.roadmap_phases("nothing\n\n| a |\n") == ()
