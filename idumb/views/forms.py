@@ -33,6 +33,7 @@ _FORMS: Mapping[str, Callable[[Any], str]] = {
     "lines": "\n".join,
     "outline": lambda row: "\n".join(phrases.outline(row)),
     "percent": lambda share: f"{share:.0%}",
+    "quoted": lambda text: phrases.quoted(text, sys.maxsize, "      | "),
     "reported": lambda usage: phrases.usage(usage).removesuffix(phrases.UNKNOWN),
     "ruled": lambda text: "\n".join(phrases.ruled(text)),
     "short": phrases.short,
@@ -41,6 +42,7 @@ _FORMS: Mapping[str, Callable[[Any], str]] = {
     "tail": lambda text: phrases.quoted(text, 20, "    | "),
     "words": " ".join,
 }
+_NOTHING: tuple[Any, ...] = (None, "", (), [], {})
 _WIDEST = 60  # a longer cell moves only its own line
 _ROWS = re.compile(r"((?:\{[\w.]+:[?!]\})?)([\w.]+)([*=])(\d*) (.*)", re.DOTALL)
 _OPTIONAL = re.compile(r"\[(.*?)\]")
@@ -112,15 +114,16 @@ def _parsed(form: str) -> list[tuple[str, list[tuple[str, str]]]]:
 
 
 def _text(names: str, form: str, data: Mapping[str, Any]) -> str | None:
-    value = next((found for name in names.split(" or ") if (found := _inside(data, name)) is not None), None)
+    values = [_inside(data, name) for name in names.split(" or ")]
+    value = next((found for found in values if found not in _NOTHING), values[-1])
     kind, words = form[:1], form[1:]
     if kind in {"?", "!"}:
         return words if bool(value) == (kind == "?") else None
-    if value is None:
-        return None
-    if kind in {"#", "+"}:
+    if kind in {"#", "+"} and value is not None:
         number = value if isinstance(value, int) else len(value)
         return phrases.counted(number, words) if number or kind == "#" else None
+    if value in _NOTHING:
+        return None
     if form.isdigit():
         is_list = isinstance(value, list | tuple)
         return wording.listed(value, int(form)) if is_list else phrases.clip(str(value), int(form))
@@ -128,7 +131,6 @@ def _text(names: str, form: str, data: Mapping[str, Any]) -> str | None:
 
 
 def _inside(data: Any, path: str) -> Any:
-    """Return a value; None for one that says nothing."""
     for name in path.split("."):
         data = data.get(name) if isinstance(data, Mapping) else None
-    return None if data in ("", (), [], {}) else data
+    return data

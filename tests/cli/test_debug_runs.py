@@ -82,7 +82,7 @@ def test_two_runs_are_shown_side_by_side_with_what_differs(project: Project) -> 
     assert {"contract", "text of T1-02", "base commit"} <= {*names}
     assert not {"mode", "text of T1-01"} & {*names}
     text = project.quick("debug", "compare", first, "1").out
-    assert "2 attempts" in text
+    assert "attempt 2" in text
     assert all(len(line) <= 80 for line in text.splitlines()), text
 
 

@@ -10,8 +10,8 @@ BUDGETS = {
     "app, engine rooms": 6_975,
     "app, use cases": 7_969,
     "composition": 691,
-    "cli, views": 4_199,
-    "see and steer": 1_995,
+    "cli, views": 4_213,
+    "see and steer": 1_996,
     "git": 4_416,
     "store": 1_676,
     "system": 2_092,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 387
-TESTS = 67_880
+TESTS = 67_938
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -9,9 +9,12 @@ FORMS = {
 Phase {phase}: {revoked:#approval} and {withdrawn:#consent} withdrawn.
 {asked:!}shown* {}
 {plan_hash:?Phase} {phase} approved by {by}[, until {expires}].
-: plan_hash contract_hash accepted no_longer_accepted file
-{accepted:?  What is accepted cannot be undone.}
-{signed:?  signed}
+  phase hash {plan_hash}
+  contract   {contract_hash}
+  accepted, although they cannot be undone: {accepted}
+  no longer accepted: {no_longer_accepted}
+  signed copy: {file}
+else {signed:?  signed}
 """,
     "decide": """
 {decision}: {choice} is recorded.

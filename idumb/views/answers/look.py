@@ -33,6 +33,7 @@ others*   not done: {}
 judged_by*   opinion of the {role}: [{verdict}][{verdict:!none}]
 * judgements*     {holds:!}{criterion} does not hold: {why}
 * * citations*       {file}:{line}[{resolves:! (does not exist)}]
+* * else       nothing cited
   no success criterion, invariant or test: {alone}
 Report: {place}
 Plan for the gaps: {gap_plan}

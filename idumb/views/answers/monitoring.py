@@ -29,7 +29,7 @@ Run {number} of phase {phase} ({run}): {state}[: {reason}]
   after event {event.seq}, {event.kind}[ {event.task}], {event.at}
   contract {contract.hash:short}, version {contract.version}, {mode}
   started[ on {branch}] at {base_commit:short}
-tasks*   {id} | {status} | {attempts:+attempt} | {:spent}[, commit {commit:short}]
+tasks*   {id} | {status} | {attempt:?attempt }{attempt} | {:spent}[, commit {commit:short}]
 waiting*   waits for {id}: {what}
   verification: {verification}
 Used: {spent:spent}
@@ -56,16 +56,17 @@ _REPLAYED = """
 Run {run}: {events:#event} replayed
   {same:#recorded value} as the events give
 differences*20   event {event}, {kind}: {what}
-*     recorded: {recorded}
-*     rebuilt: {rebuilt}
+*     recorded: {recorded:72}
+*     rebuilt: {rebuilt:72}
 """
 _COMPARED = """
 First: run {first.number} of phase {first.phase} ({first.run}), {first.state}, {first:spent}
 Second: run {second.number} of phase {second.phase} ({second.run}), {second.state}, {second:spent}
-cells*   {id} | {name} | {status} | {attempts:+attempt} | {:spent}[, commit {commit:short}]
-differences= {name} | {first} | {second}
+cells*   {id} | {name} | {status} | {attempt:?attempt }{attempt} | {:spent}[, commit {commit:short}]
+differences= {name} | {first:24} | {second:24}
 else Nothing else differs.
 """
+_ABSENT = {"status": "none", "seconds": 0, "tokens": 0, "cost_usd": 0}
 _Sample = tuple[Mapping[str, str], float]
 
 
@@ -131,7 +132,7 @@ def replay(data: phrases.Data) -> phrases.Lines:
 
 def compare(data: phrases.Data) -> phrases.Lines:
     pair = ("first", "second")
-    cells = [{"name": name, **(task[name] or {"status": "none"})} for task in data["tasks"] for name in pair]
+    cells = [{"id": task["id"], "name": name, **(task[name] or _ABSENT)} for task in data["tasks"] for name in pair]
     rows = [_apart(row, pair, 24) for row in data["differences"]]
     return forms.fill(_COMPARED, {**data, "cells": cells, "differences": rows})
 

@@ -10,7 +10,11 @@ FORMS = {
     "rolled_back": """
 Undone: {what}[{tasks or paths:!: nothing had to change}].
 else Phase {phase} is rolled back to {to}[{tasks or paths:!: nothing had to change}].
-: tasks:12 paths:12 commit:short compensated:12 kept
+- Tasks: {tasks:12}
+- Files restored: {paths:12}
+- Commit: {commit:short}
+- Undone by commands: {compensated:12}
+- Previous state kept in {kept}
 """,
     "give_up": """
 {task}: attempt {attempt} is given up; its files are kept in {kept}
@@ -22,7 +26,8 @@ put_back*20 - restored: {}
 else No task of phase {phase} can run now.
 {task:?}
 {task.prompt:block}
-others= {id} | {title} | {status}[: {why}]
+{others:?Not yet:}
+others*   {id} | {title} | {status}[: {why}]
 decisions* Waiting for an answer: {id}  {what}
 
 """,

@@ -97,7 +97,7 @@ def doctor(data: phrases.Data) -> phrases.Lines:
     for check in data["checks"]:
         fine = [symptom["found"] for symptom in check["symptoms"] if symptom["state"] == "ok" and symptom["found"]]
         wrong = [symptom for symptom in check["symptoms"] if symptom["state"] != "ok"]
-        checks.append({**check, "said": fine or check["about"], "wrong": wrong})
+        checks.append({**check, "said": fine or ("" if wrong else check["about"]), "wrong": wrong})
     return forms.fill(_DOCTOR, {**data, "checks": checks})
 
 

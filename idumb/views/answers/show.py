@@ -16,7 +16,7 @@ parts*   {name:spoken}: | [{absent:!}{value}][{absent:?none}][{value or absent:!
 * {source:tail}
 """,
     "transcript": """
-transcripts* {role}:
+transcripts* {above.id} attempt {above.attempt}, {role}:
 * {output:indented}
 """,
 }
@@ -41,7 +41,7 @@ attempts* Attempt {attempt}[ by {by}]: [{outcome:spoken}][{outcome:!not finished
 * else     no changes since {change.since}
 * change.files*       {path} | {:changed}
 *       and {change.more:+more file}
-* {change.diff:indented}
+* {change.diff:quoted}
 """.strip()
 _TASK = f"""
 {{id}} {{task.title}}: {{status}}

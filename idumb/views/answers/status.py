@@ -9,8 +9,9 @@ from idumb.views import forms, phrases
 
 _ORDER = ("completed", "accepted", "running", "ready", "pending", "waiting", "failed", "blocked", "skipped")
 _WORDS = {"completed": "done, not verified"}
+_STANDING = {"stopped": "which is stopped", "elsewhere": "which cannot be seen from here"}
 _OWNER = """
-In use by process {owner.pid} on {owner.host}[ ({owner.standing})], since {owner.since}: {owner.command}
+In use by process {owner.pid} on {owner.host}[, {standing}], since {owner.since}: {owner.command}
 """.strip()
 _QUESTIONS = "decisions* waiting for your answer: {id}  {what}"
 _BLOCKED = """
@@ -45,7 +46,7 @@ can_run_now= {{id}} | {{title}}
 not_yet= {{id}} | {{title}} | {{status}}[: {{why}}]
 blocked= {{tasks:99}} blocked by {{by}} ({{status}}[: {{reason}}])
 * actions*   {{}}
-  and {{more:+more}}; idumb graph {{phase}} shows all
+  and {{more:+more task}}; idumb graph {{phase}} shows all
 """
 _ROADMAP = """
 rows* {phase} | [{title}][{title:!-}] | {said} | {done}
@@ -107,7 +108,8 @@ def roadmap(view: phrases.Data) -> list[str]:
 
 def _ended(form: str, view: phrases.Data, **words: Any) -> list[str]:
     """Return the lines, which end with the next command and why, unless one of the lines above says it."""
-    lines, following = forms.fill(form, {**view, **words}), view["next"]
+    standing = _STANDING.get((view.get("owner") or {}).get("standing", ""))
+    lines, following = forms.fill(form, {**view, **words, "standing": standing}), view["next"]
     because = "" if any(line.endswith(following["why"]) for line in lines) else following["why"]
     closing = "Next: {command}[  ({because})]\nelse Next: {why}"
     return [*lines, *forms.fill(closing, {**following, "because": because})]

@@ -177,3 +177,60 @@ def test_words_wrap_at_the_width_of_the_terminal_and_commands_stay_whole() -> No
     text = answer.failure("x.y", "word " * 30, None, details={"choices": [{**LOOK, "command": command}]}, width=30)
     assert [line for line in text.splitlines() if len(line) > 30] == [f"      {command}"]
     assert answer.failure("x.y", "word " * 30, None).splitlines()[0].endswith("[x.y]"), "no terminal, no wrapping"
+
+
+_SPENT = {"seconds": 1, "tokens": 0, "cost_usd": 0}
+_HEAD = {"number": 1, "phase": "1", "run": "r1", "state": "completed", **_SPENT}
+_TIMES = {"recorded": "2026-01-02T03:04:05.1Z", "rebuilt": "2026-01-02T03:04:05.2Z"}
+_UPCOMING = {
+    "phases": [{"phase": "1", "next": [], "others": [], "decisions": [], "more": 3}],
+    "owner": {"pid": 1, "host": "h", "standing": "running", "since": "2026-01-02T03:04:05Z", "command": "quick"},
+    "next": {"phase": "1", "command": None, "why": "nothing"},
+}
+
+
+@every(
+    "text, data, line",
+    [
+        ("workflows.check", {"findings": [], "errors": 0, "path": "w.md"}, "w.md: 0 errors, 0 findings"),
+        (
+            "run.ended",
+            {"phase": "1", "outcome": "complete", "dry_run": {"tasks": [], "files": [], "diff": ""}},
+            "0 files would change",
+        ),
+        ("status.upcoming", _UPCOMING, "  and 3 more tasks; idumb graph 1 shows all"),
+        ("status.upcoming", _UPCOMING, "In use by process 1 on h, since 2026-01-02 03:04:05 UTC: quick"),
+        (
+            "monitoring.compare",
+            {
+                "first": _HEAD,
+                "second": _HEAD,
+                "tasks": [{"id": "T1", "first": None, "second": None}],
+                "differences": [],
+            },
+            "  T1  second  none",
+        ),
+        (
+            "monitoring.replay",
+            {
+                "run": "1",
+                "events": 2,
+                "compared": 1,
+                "differences": [{"event": 1, "kind": "k", "what": "at", **_TIMES}],
+            },
+            "    rebuilt: 2026-01-02T03:04:05.2Z",
+        ),
+        (
+            "run.rolled_back",
+            {"phase": "1", "to": "T1-01", "tasks": ["T1-01"], "paths": ["a"], "commit": None, "compensated": ["T1-01"]},
+            "- Undone by commands: T1-01",
+        ),
+        (
+            "show.transcript",
+            {"id": "T1", "attempt": 2, "transcripts": [{"role": "builder", "output": "x"}]},
+            "T1 attempt 2, builder:",
+        ),
+    ],
+)
+def test_a_line_says_what_is_so(text: str, data: dict[str, Any], line: str) -> None:
+    assert line in answer.render(text, data).splitlines()

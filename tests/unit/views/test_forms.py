@@ -12,7 +12,7 @@ from tests.support import schemas
 from tests.support.cases import every
 
 DATA: dict[str, Any] = {
-    "id": "T1", "none": None, "zero": 0, "no": False, "at": "2026-01-02T03:04:05Z", "names": ["a", "b", "c"],
+    "id": "T1", "none": None, "zero": 0, "no": False, "at": "2026-01-02T03:04:05Z", "names": [*"abc"], "empty": [],
     "task": {"title": "A title"}, "counts": {"failed": 1, "done": 0},
     "rows": [{"id": "x", "why": "", "parts": ["p", "q"]}, {"id": "long", "why": "late", "parts": []}],
 }  # fmt: skip
@@ -26,6 +26,7 @@ DATA: dict[str, Any] = {
         ("a {none}\nelse b\nelse c", ["b"]),
         ("{id}[ of {none}][ at {zero}]", ["T1 at 0"]),
         ("{names} {names:2} {names:#name} {zero:#name}[ {zero:+name}]", ["a, b, c a, b and 1 more 3 names 0 names"]),
+        ("{empty:#name}[, {empty:+name}][, {none:#name}]", ["0 names"]),
         ("{names:?some}\n{names:!none}\n{none:!none}", ["some", "none"]),
         (": id none counts:counts task.title", ["  id: T1", "  counts: 1 failed", "  title: A title"]),
         ("rows* {id} | [{why}]\n* parts*   {} of {above.id}", ["x", "  p of x", "  q of x", "long  late"]),
