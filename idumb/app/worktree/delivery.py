@@ -151,9 +151,8 @@ def put(services: Services, work: str, before: str, base: str, paths: Sequence[s
     trees = services.trees
     conflicts = trees.restore(work, before, paths) if paths else ()
     same = unmodified(services, base, [conflict.path for conflict in conflicts])
-    changed = tuple(conflict for conflict in conflicts if conflict.path not in same)
-    if changed or not same:
-        return changed
+    if not same:
+        return conflicts
     return trees.restore(work, trees.overlay(before, trees.scan(same), same), paths)
 
 
