@@ -33,7 +33,7 @@ _TIME = "%Y-%m-%dT%H:%M:%S.%fZ"
 T = TypeVar("T")
 
 
-class Part(Struct, frozen=True):
+class Part(Struct, frozen=True, forbid_unknown_fields=True):
     """A readable JSON value and the SHA-256 of its canonical form."""
 
     digest: str

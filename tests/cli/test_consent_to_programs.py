@@ -258,7 +258,8 @@ def test_a_repository_cannot_contain_a_question_or_its_answer(asked: Project, ho
     assert asked.folder not in place.parents
     assert place.stat().st_mode & 0o077 == 0
     kept = json.loads(place.read_text(encoding="utf-8"))
-    for text in ("{", "[]", json.dumps({**kept, "repository": "0" * 64}), json.dumps({**kept, "parts": 1})):
+    damaged = ({**kept, "repository": "0" * 64}, {**kept, "parts": 1}, {**kept, "question": {"id": question}})
+    for text in ("{", "[]", *map(json.dumps, damaged)):
         place.write_text(text, encoding="utf-8")
         assert waiting(asked) == []
         assert decide(asked, question, "run").error["code"] == "decision.unknown"

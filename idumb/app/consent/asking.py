@@ -145,7 +145,7 @@ def _read(name: str, record: Mapping[str, Any]) -> Kept | None:
     try:
         asked, parts = Decision.recorded(record["question"]), grants.parts_of(record["parts"])
         command, phase, worktree, at = (str(record[key]) for key in ("command", "phase", "worktree", "at"))
-    except (KeyError, TypeError, AttributeError):
+    except (KeyError, TypeError, ValueError):
         return None
     return None if parts is None or asked.id != name else Kept(asked, command, phase, worktree, at, parts)
 

@@ -168,6 +168,7 @@ def test_a_damaged_grant_is_none() -> None:
         _whole(parts={"plans": {"digest": "x"}}),
         _whole(parts={"plans": {"digest": "0" * 64, "value": {}}}),
         _whole(parts={"files": {"digest": canonical_json.digest(1.5), "value": 1.5}}),
+        _whole(parts={"plans": {"digest": canonical_json.digest({}), "value": {}, "until": "2026"}}),
         _whole(answers="yes"),
         _whole(answers=["yes"]),
     ]
