@@ -110,11 +110,11 @@ _SAID_STATUS = re.compile(
 def of_status(status: int, message: str = "", code: str = "") -> str:
     """Return the kind of an answer with this HTTP status, whose body has this message and code."""
     kind = _CODES.get(code.lower()) or _of_phrase(message)
+    if kind == agent.OVER_BUDGET:
+        return kind
     if status in {400, 404, 422}:
         of_body = {agent.CONTEXT_EXHAUSTED, agent.UNKNOWN_MODEL, agent.NOT_LOGGED_IN, agent.DECLINED}
         return kind if kind in of_body else _STATUS.get(status, agent.MALFORMED)
-    if status == 429 and kind == agent.OVER_BUDGET:
-        return kind
     return _STATUS.get(status) or (agent.NETWORK if status >= 500 else agent.MALFORMED)
 
 

@@ -66,6 +66,7 @@ def test_a_number_that_is_called_a_status_names_the_kind(words: str) -> None:
         ({"error": {"code": "insufficient_quota", "type": "x", "message": "x"}}, agent.OVER_BUDGET),
         ({"code": -32603, "message": "expected 429 rows"}, None),
         ({"status": 400, "message": "prompt is too long: 210000 tokens > 200000 maximum"}, agent.CONTEXT_EXHAUSTED),
+        ({"status": 400, "message": "Your credit balance is too low to access the API"}, agent.OVER_BUDGET),
         ({"status": 404, "message": "no such model"}, agent.UNKNOWN_MODEL),
         ({"status": 404, "message": "no such path"}, agent.MISSING),
         ({"status": 503, "message": ""}, agent.NETWORK),
