@@ -27,7 +27,10 @@ VERDICT = {**TEXT, "enum": list(VERDICTS)}
 
 
 def object_of(*optional: str, **properties: Any) -> dict[str, Any]:
-    """Return the JSON Schema of an object with these properties and no others; all but the `optional` are required."""
+    """Return the JSON Schema of an object with these properties and no others; all but the `optional` are required.
+
+    For a reply, Codex refuses a schema with optional or other properties.
+    """
     required = [name for name in properties if name not in optional]
     return {"type": "object", "properties": properties, "required": required, "additionalProperties": False}
 

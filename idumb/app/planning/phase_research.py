@@ -37,7 +37,7 @@ _MOST_QUESTIONS = 12
 Reader = Callable[[Question], str | None]
 """Read an answer at the terminal: "" leaves the question open, None ends the discussion."""
 
-_QUESTION = replies.object_of("why", text=replies.TEXT, why=replies.TEXT)
+_QUESTION = replies.object_of(text=replies.TEXT, why=replies.TEXT)
 _QUESTIONS_SCHEMA = replies.object_of(questions=replies.list_of(_QUESTION))
 
 

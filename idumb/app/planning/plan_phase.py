@@ -31,7 +31,7 @@ from idumb.domain.proof import gate_table
 _CLOSED = "passed"
 ROUNDS = 3
 
-_FINDING = replies.object_of("task", "fix", task=replies.TEXT, message=replies.TEXT, fix=replies.TEXT)
+_FINDING = replies.object_of(task=replies.TEXT, message=replies.TEXT, fix=replies.TEXT)
 VERDICT = replies.object_of(verdict=replies.VERDICT, findings=replies.list_of(_FINDING))
 
 

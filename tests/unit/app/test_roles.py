@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from idumb.agents import answers
 from idumb.app import role_calls
 from idumb.app.consent import needs
+from idumb.app.planning import phase_research, plan_phase
 from idumb.app.review import approve
 from idumb.app.session import operation
 from idumb.cli.opened_services import Silent
@@ -19,8 +23,10 @@ from idumb.composition.sandboxes import LocalSandboxes
 from idumb.domain.action import Answer, Decision
 from idumb.domain.agent import AgentResult
 from idumb.domain.errors import InputError, Refusal
+from idumb.domain.proof import judgement
 from idumb.domain.settings import Binding, RoleSettings, Settings
 from idumb.views.terminal.ask import Nobody
+from tests.support.cases import every
 from tests.support.fixed_clock import FixedClock
 from tests.support.gitrepo import GitSandbox
 
@@ -310,3 +316,17 @@ def test_a_role_that_must_be_in_a_sandbox_does_not_start_without_one(services: C
     with pytest.raises(Refusal, match="idumb cannot put thinker in a sandbox") as refused:
         asked(services)
     assert refused.value.code == "agent.no-sandbox"
+
+
+def _objects(schema: Any) -> Iterator[dict[str, Any]]:
+    if isinstance(schema, dict):
+        yield from [schema] if schema.get("type") == "object" else []
+        yield from itertools.chain.from_iterable(map(_objects, schema.values()))
+    elif isinstance(schema, list):
+        yield from itertools.chain.from_iterable(map(_objects, schema))
+
+
+@every("schema", [answers.VERDICT, judgement.SCHEMA, plan_phase.VERDICT, phase_research._QUESTIONS_SCHEMA])
+def test_codex_takes_the_schema_of_each_reply(schema: Mapping[str, Any]) -> None:
+    for each in _objects(dict(schema)):
+        assert (each["additionalProperties"], each["required"]) == (False, list(each["properties"]))
