@@ -94,15 +94,17 @@ def test_a_question_that_nothing_waits_for_any_more_is_not_answered(waiting: Pro
     assert decide(waiting, "T1-01.AC-2.2", "yes").code == 0
 
 
-def test_an_answer_that_a_kill_left_in_the_plan_is_not_written_a_second_time(
-    waiting: Project, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("command", ["resume", "execute-phase"])
+def test_an_answer_that_a_kill_left_in_the_plan_counts_and_is_not_written_a_second_time(
+    waiting: Project, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
-    """R-ASK-3."""
+    """R-ASK-3: the run goes on; a new one would ask again."""
     with monkeypatch.context() as patched:
         patched.setattr(GitTrees, "force", Mock(side_effect=Interrupted(15)))
         assert decide(waiting, QUESTION, "yes").code == 143
     assert versions(waiting) == []
-    assert waiting.resume("--no-verify").code == 0
+    assert waiting.json("status").data["next"]["command"] == "idumb resume 1"
+    assert waiting.quick(command, "1", "--no-verify").code == 0
     assert waiting.read(PLAN).count(f"**{QUESTION}**") == 1
     assert [version["version"] for version in versions(waiting)] == [2]
 

@@ -7,8 +7,8 @@ from tests.meta import size
 BUDGETS = {
     "domain": 7_864,
     "markdown": 6_353,
-    "app, engine rooms": 6_974,
-    "app, use cases": 7_969,
+    "app, engine rooms": 6_977,
+    "app, use cases": 7_975,
     "composition": 691,
     "cli, views": 4_213,
     "see and steer": 1_996,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 387
-TESTS = 67_941
+TESTS = 67_963
 
 
 def test_no_room_is_above_its_budget() -> None:

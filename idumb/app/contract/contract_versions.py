@@ -1,7 +1,8 @@
 """Locks the next version of a run's contract.
 
 Order: store the next plans durably → consent → write the plan → `contract.amended`. After a crash before that event,
-the plan is as if its user had edited it, and `idumb resume` takes it over, because he agreed to it (`was_agreed`).
+the plan is as if its user had edited it, and the next command that runs it takes it over, because he agreed to it
+(`was_agreed`).
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from idumb.domain import contract as contracts
 from idumb.domain import grant as grants
 from idumb.domain.action import Action
 from idumb.domain.contract import Contract
-from idumb.domain.errors import InputError, Refusal
+from idumb.domain.errors import IdumbError, InputError, Refusal
 from idumb.domain.grant import APPROVE, CONTRACT, PLANS, Grant
 from idumb.domain.plans.plan import STRICT, Plan
 from idumb.domain.runs.run import RunState, chained
@@ -136,9 +137,12 @@ def was_agreed(services: Services, state: RunState, contract: Contract) -> bool:
     if contract.hash == state.contract.hash:
         return False
     since = str(state.contract.amendments[-1]["at"]) if state.contract.amendments else state.started_at
-    stored = (grant for grant in services.consent.grants(contract.phase) if grant.at > since and grant.revoked is None)
+    try:
+        stored = services.consent.grants(contract.phase)
+    except IdumbError:  # a command that starts something reports why consent cannot be read
+        return False
     own = (g for g in stored if g.how == phase_grants.AMENDMENT or g.validator.startswith(_validator(services)))
-    return any(grant.contract_hash == contract.hash for grant in own)
+    return any(g.contract_hash == contract.hash and g.at > since and g.revoked is None for g in own)
 
 
 def is_run_of(state: RunState, contract: Contract) -> bool:

@@ -30,7 +30,7 @@ def view(services: Services, phase: str) -> Result:
     state = run_lookup.latest_run(services, contract.phase)
     if state is not None:
         done_work.mark(services, state)
-    current, statuses = status.current_run(contract, state)
+    current, statuses = status.current_run(services, contract, state)
     open_now = open_attempt.find(services)
     ready = [t for t in contract.order if statuses[t] in (outcome.READY, outcome.RUNNING)]
     able = ready if open_now is None else [open_now.task] if open_now.phase == contract.phase else []
@@ -64,7 +64,7 @@ def prepare(services: Services, phase: str) -> Result:
     Runs and records nothing. InputError if the plan cannot run.
     """
     contract = loading.runnable(services, loading.load_phase(services, phase))
-    current, statuses = status.current_run(contract, run_lookup.latest_run(services, contract.phase))
+    current, statuses = status.current_run(services, contract, run_lookup.latest_run(services, contract.phase))
     unfinished = [task for task in contract.order if statuses[task] not in outcome.ENDED]
     ready = [task for task in unfinished if statuses[task] in (outcome.READY, outcome.RUNNING)]
     failed = [task for task in unfinished if statuses[task] == outcome.FAILED]

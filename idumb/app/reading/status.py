@@ -183,7 +183,7 @@ def _planned(
     history = "" if state is None else done_work.mark(services, state)
     if state is not None and state.verified and done_work.is_rewritten(services, state):
         history = "its commits were rewritten since"
-    current, statuses = current_run(contract, state)
+    current, statuses = current_run(services, contract, state)
     if state is not None and state.state == DROPPED and _changed_part(contract, state) != "plan":
         current = state  # the configuration may change
     changed = state is not None and current is None
@@ -307,9 +307,13 @@ def _restoring(state: RunState | None) -> dict[str, str] | None:
     return {"words": f"{state.restoring['words']} was interrupted", "command": str(actions.finishing(state))}
 
 
-def current_run(contract: Contract, newest: RunState | None) -> tuple[RunState | None, dict[str, str]]:
-    """Return the newest run if it runs this contract, and the statuses."""
-    if newest is not None and contract_versions.is_run_of(newest, contract):
+def current_run(
+    services: Services, contract: Contract, newest: RunState | None
+) -> tuple[RunState | None, dict[str, str]]:
+    """Return the newest run if it runs this contract, or the next command lets it, and the statuses."""
+    if newest is not None and (
+        contract_versions.is_run_of(newest, contract) or contract_versions.was_agreed(services, newest, contract)
+    ):
         return newest, schedule.statuses(contract, newest)
     blank = RunState()  # with what a new run takes over from the run of an earlier plan
     if newest is not None:

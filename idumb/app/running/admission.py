@@ -52,8 +52,8 @@ def of_run(request: Request, state: RunState) -> Request:
 
 
 def admit(services: Services, request: Request) -> Contract:
-    """Return the contract once every precondition holds and you agreed to it; Refusal otherwise. Changes nothing."""
-    contract = plan_checks.startable(services, loading.load_phase(services, request.phase))
+    """Return the contract once every precondition holds and you agreed to it; Refusal otherwise. Starts nothing."""
+    contract = startable(services, request)
     if request.mode is not None and request.mode != STRICT and contract.mode == STRICT:
         raise Refusal(
             "mode.strict-plan",
@@ -68,6 +68,17 @@ def admit(services: Services, request: Request) -> Contract:
         if state.contract.hash != contract.hash:
             require_unverified(services, contract, force=request.force)
     require_ready(services, contract, state, request)
+    return contract
+
+
+def startable(services: Services, request: Request) -> Contract:
+    """Return the checked contract. An amendment that was killed after it had written the plan is finished first."""
+    contract = plan_checks.startable(services, loading.load_phase(services, request.phase))
+    state = run_lookup.latest_run(services, contract.phase)
+    if state is not None and not request.rehearsal and contract_versions.was_agreed(services, state, contract):
+        from idumb.app.review import amend  # it imports much, and a command is rarely killed there
+
+        amend.amend(services, amend.Request(state.phase, from_file=True, yes=True), services.consent.person())
     return contract
 
 

@@ -7,7 +7,7 @@ from collections.abc import Collection
 from msgspec import Struct
 from msgspec.structs import replace
 
-from idumb.app.contract import changed_contract, contract_versions, loading, plan_checks, run_lock
+from idumb.app.contract import changed_contract, run_lock
 from idumb.app.core import questions, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Result, Services
@@ -47,14 +47,8 @@ _NO_RETRY = Retry()
 
 def resume(services: Services, request: Request, again: Retry = _NO_RETRY) -> Result:
     """Continue the phase's unfinished run, under the same consent."""
-    loaded = loading.load_phase(services, request.phase)
-    contract = plan_checks.startable(services, loaded)
+    contract = admission.startable(services, request)
     state = run_lookup.require_run(services, contract.phase)
-    if contract_versions.was_agreed(services, state, contract):
-        from idumb.app.review import amend  # it imports much, and a command is rarely killed there
-
-        amend.amend(services, amend.Request(state.phase, from_file=True, yes=True), services.consent.person())
-        state = run_lookup.require_run(services, contract.phase)
     changed_contract.require_same(services, contract, state)
     guided = _guided_tasks(contract, state, again)
     if (
