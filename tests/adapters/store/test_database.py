@@ -177,7 +177,7 @@ def test_a_full_disk_is_reported_and_earlier_events_stay_readable(opened: Opened
     assert opened.log.verify().count == 3
 
 
-def test_a_busy_database_is_retried_and_then_reported(opened: OpenedLog, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_busy_database_is_waited_for_and_then_reported(opened: OpenedLog, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(connection, "BUSY_SECONDS", 0.01)
     fence = opened.fill(1)
     opened.close()
