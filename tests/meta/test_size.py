@@ -8,7 +8,7 @@ BUDGETS = {
     "domain": 7_864,
     "markdown": 6_353,
     "app, engine rooms": 6_977,
-    "app, use cases": 7_975,
+    "app, use cases": 7_988,
     "composition": 691,
     "cli, views": 4_213,
     "see and steer": 1_996,

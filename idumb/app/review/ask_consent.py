@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING
 
 from idumb.app import role_calls
 from idumb.app.consent import asking, needs, phase_grants
@@ -25,9 +24,6 @@ from idumb.domain.plans.plan import BUILD, IRREVERSIBLE, STRICT, Plan, Task
 from idumb.domain.plans.workflow import Workflow
 from idumb.domain.proof import ledger
 
-if TYPE_CHECKING:
-    from idumb.app.running.admission import Request
-
 _WHY = (
     "A plan can run commands on this machine. It runs only after you agree to exactly this contract, configuration and"
     " these programs."
@@ -36,18 +32,26 @@ _SHOWN_PATHS = 8
 _REHEARSAL = " A dry run runs the same commands in a copy of the working tree, and then removes the copy."
 
 
-def ensure(services: Services, contract: Contract, request: Request) -> None:
+def ensure(
+    services: Services,
+    contract: Contract,
+    *,
+    approve: Sequence[str],
+    mode: str | None,
+    judged: bool,
+    approval: str | None = None,
+    rehearsal: bool = False,
+) -> None:
     """Require consent: given earlier, by `--approve`, or at the terminal now; Refusal otherwise.
 
-    A strict plan, and any plan in strict mode, needs a valid approval; it can be in a file with a signed one.
-    A rehearsal starts no irreversible task, so nobody has to accept those, and asks no judges.
-    If the phase will be verified, the same question covers verifier and skeptic. Without consent to them the run
+    A strict plan, and any plan in strict mode, needs a valid approval; `approval` is a file with a signed one.
+    A `rehearsal` starts no irreversible task, so nobody has to accept those, and asks no judges.
+    If the phase will be `judged`, the same question covers verifier and skeptic. Without consent to them the run
     still works; the verification then reports that they were not asked.
     """
-    approve, rehearsal, judged = request.approve, request.rehearsal, request.verify and not request.rehearsal
-    if request.approval is not None:
-        phase_grants.import_signed(services, contract, request.approval)
-    strict = STRICT in (contract.mode, request.mode)
+    if approval is not None:
+        phase_grants.import_signed(services, contract, approval)
+    judged, strict = judged and not rehearsal, STRICT in (contract.mode, mode)
     agreed = PhaseGrants(services, contract)
     if strict:
         agreed.approval()

@@ -91,7 +91,15 @@ def require_ready(
     preconditions.require_guarded(services, state, request.accept_git)
     preconditions.require_repository(services)
     if runs:
-        ask_consent.ensure(services, contract, request)
+        ask_consent.ensure(
+            services,
+            contract,
+            approve=request.approve,
+            mode=request.mode,
+            judged=request.verify,
+            approval=request.approval,
+            rehearsal=request.rehearsal,
+        )
 
 
 def unfinished_run(services: Services, contract: Contract, *, force: bool) -> RunState | None:

@@ -92,7 +92,7 @@ def run_quick(services: Services, quick_request: QuickRequest, request: Request)
         problem.step = f"Nothing was written. {fix or _REPHRASE}"
         raise
     try:
-        ask_consent.ensure(services, contract, request)
+        ask_consent.ensure(services, contract, approve=request.approve, mode=request.mode, judged=request.verify)
     except Refusal as refusal:
         refusal.details = {**refusal.details, "plan": path, "text": text}
         if refusal.code == "consent.other-hash":
