@@ -12,7 +12,7 @@ FORMS = {
     "verify": """
 Only {events:#event} intact: the chain breaks at event {broken_at}.
 else Intact: {events:#event}, chained without a gap. Head: {head}
-Confirmed outside the database up to event {witnessed}.
+Confirmed outside the database up to event {witnessed}.{witnessed:?}
 """,
     "workspace": """
 Run {run} of phase {phase}: {intact:?as its tasks left it}. Log head: {head}

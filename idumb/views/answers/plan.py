@@ -73,8 +73,7 @@ refused*     no: {question}[ {evidence:1}]
 """
 _HASHES = """
 open_questions*     not judged, {id}: {question}
-plan_hashes*   sha256 {value}  {name}
-plan_versions*   (version {value})  {name}
+hashes*   sha256 {sha}  {path}[ (version {version})]
   phase    {phase_hash}  (sha256sum over these lines)
   next free task id: {next_free_id}
 """
@@ -107,9 +106,12 @@ def verbose(data: phrases.Data) -> phrases.Lines:
     answers = {word: given.count(word) for word in ("yes", "no", "not judged")}
     refused = [each for each in data.get("self_check", ()) if each["answer"] == "no"]
     valid = _valid(data)
-    shown = {**data, "answers": answers if given else None, "refused": refused}
-    below = [*forms.fill(_HASHES, data), *valid, *_next(data)] if valid else []
-    return [*forms.fill(_CHECKED + _SELF_CHECK, shown), *below]
+    above = [*forms.fill(_CHECKED, data), *forms.fill(_SELF_CHECK, {"answers": answers, "refused": refused})]
+    if not valid:
+        return above
+    versions = data.get("plan_versions", {})
+    hashes = [{"sha": sha, "path": path, "version": versions.get(path)} for path, sha in data["plan_hashes"].items()]
+    return [*above, *forms.fill(_HASHES, {**data, "hashes": hashes}), *valid, *_next(data)]
 
 
 def _valid(data: phrases.Data) -> list[str]:

@@ -7,14 +7,14 @@ from idumb.views import forms, phrases
 
 FORMS = {
     "list_workflows": """
-workflows* {name} | {version} | {origin} | [{errors:+error}: idumb workflow check {name}. ]\
+workflows* {name} | {version} | {origin} | [{errors:+error} (idumb workflow check {name}) ]\
 [{hidden:?hidden by the definition above: }][{description:70}]
 else There are no workflows.
 Next: idumb workflow show NAME
 """,
     "check": """
 {findings:findings}
-{path}: {errors:#error}, {findings:#finding}
+{path}: {findings:#finding}[, {errors:+error} among them]
 """,
 }
 _DEFINITION = """
@@ -25,14 +25,14 @@ hides*   It hides {path} ({origin})
 inputs*   {name} ({choices or type}, {given})[: {description}]
 phases* {title}:
 * steps*   {step} ({kind}[, {rollback}]): {title}
-* *     if {if}: {then}[, else {else}]
+* *     if {if}: [{then}][{then:!nothing}][, else {else}]
 * * outputs*     gives {name}
 Next: idumb workflow run {name}[ {required:words}]
 """
 _RUNS = """
 runs* {phase} {name}[ {version}][ ({given:80})]: {state}[{pinned}]
-* steps*   {task} {step}: {status}[: {reason:100}]
-* * outputs*     {name} = {value:100}
+* steps*   {task}[ {step}]: {status}[: {reason:100}]
+* * outputs*     {name} =[ {value:100}]
 else No workflow has run here.
 {runs:!Next: idumb workflow list}
 """

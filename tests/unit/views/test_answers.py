@@ -187,12 +187,23 @@ _UPCOMING = {
     "owner": {"pid": 1, "host": "h", "standing": "running", "since": "2026-01-02T03:04:05Z", "command": "quick"},
     "next": {"phase": "1", "command": None, "why": "nothing"},
 }
+_CHECKED = {
+    "phase": "1", "plans": ["p.md"], "findings": [], "errors": 0, "warnings": 0, "mode": "guided", "contract_hash": "c",
+    "consent_hash": "c", "plan_hashes": {"p.md": "ab"}, "plan_versions": {"p.md": "2"},
+}  # fmt: skip
+_FLOW = {
+    "phase": "W1", "name": "greet", "version": "", "inputs": {}, "state": "completed", "definition": "same",
+    "steps": [{"task": "TW1-01", "step": "", "status": "completed", "reason": "", "outputs": {"words": ""}}],
+}  # fmt: skip
 
 
 @every(
     "text, data, line",
     [
-        ("workflows.check", {"findings": [], "errors": 0, "path": "w.md"}, "w.md: 0 errors, 0 findings"),
+        ("workflows.check", {"findings": [], "errors": 0, "path": "w.md"}, "w.md: 0 findings"),
+        ("plan.verbose", _CHECKED, "  sha256 ab  p.md (version 2)"),
+        ("workflows.status", {"runs": [_FLOW]}, "  TW1-01: completed"),
+        ("workflows.status", {"runs": [_FLOW]}, "    words ="),
         (
             "run.ended",
             {"phase": "1", "outcome": "complete", "dry_run": {"tasks": [], "files": [], "diff": ""}},
