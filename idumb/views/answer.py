@@ -17,7 +17,8 @@ _LINES, _COLUMNS = 24, 80
 """What fits on a screen; no refusal is longer."""
 _BODY = """
 evidence*   - {}
-: tasks:20 paths:20
+  tasks: {tasks:20}
+  paths: {paths:20}
 """
 _STEP, _COMMAND = "  ", "      "
 

@@ -5,10 +5,18 @@
 - `{name:form}` is a value in a form: one of `_FORMS`; a number, the most characters of a text or entries of a list;
   `#noun`, how many, also none; `+noun`, how many, if any; `?words`, these words if the value is true, `!words` if not.
 - A line with a field that has no value is omitted. So is a part in `[ ]`. `else` begins a line for that case.
-- `: name name:form` is a line for each of these values, with its name.
 - `name* ` begins a line that is printed for each row of a list; ` | ` parts its columns. An object's rows have `name`
-  and `value`. `* ` begins a further line of each row. If the first line or column is omitted, the row is. `name= ` does
-  the same below a heading, and `name*9 ` for 9 rows at most.
+  and `value`. If its first column is omitted, the row is. `name= ` does the same below a heading, which is the name,
+  and `name*9 ` for 9 rows at most. `{name:?}` or `{name:!}` before it is a condition for all rows.
+- `* ` begins a further line of each row, `* name* ` one for each row inside it, `* * ` a further line of those.
+
+    Phase {phase}[ {title}]: {tasks:#task}      |  Phase 1: 2 tasks
+    tasks*   {id} | {status}[: {reason}]        |    T1     failed: no disk
+    * files*     {}                             |      a.txt
+    else   Nothing is planned.                  |    T1-02  ready
+
+are a form and its lines for `{"phase": "1", "title": "", "tasks": [{"id": "T1", "status": "failed", "reason":
+"no disk", "files": ["a.txt"]}, {"id": "T1-02", "status": "ready"}]}`.
 """
 
 from __future__ import annotations
@@ -62,10 +70,6 @@ def fill(form: str, data: Mapping[str, Any]) -> list[str]:
 
 
 def _part(form: str, data: Mapping[str, Any]) -> list[str]:
-    if form.startswith(": "):
-        fields = (field.partition(":") for field in form.split()[1:])
-        texts = ((name, _text(name, in_form, data)) for name, _, in_form in fields)
-        return [f"  {_label(name)}: {text}" for name, text in texts if text is not None]
     rows = _ROWS.match(form)
     if rows is None:
         return _line(form, data)
@@ -73,11 +77,8 @@ def _part(form: str, data: Mapping[str, Any]) -> list[str]:
     lines = _rows(data, name, of_row, int(most or sys.maxsize)) if _line(condition, data) else []
     if sign == "*" or not lines:
         return lines
-    return [f"{_label(name).capitalize()}:", *(f"  {line}" for line in lines)]
-
-
-def _label(name: str) -> str:
-    return name.rpartition(".")[2].replace("_", " ")
+    heading = name.rpartition(".")[2].replace("_", " ").capitalize()
+    return [f"{heading}:", *(f"  {line}" for line in lines)]
 
 
 def _rows(data: Mapping[str, Any], path: str, form: str, most: int) -> list[str]:

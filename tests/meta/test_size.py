@@ -10,7 +10,7 @@ BUDGETS = {
     "app, engine rooms": 6_977,
     "app, use cases": 7_988,
     "composition": 691,
-    "cli, views": 4_213,
+    "cli, views": 4_211,
     "see and steer": 1_996,
     "git": 4_416,
     "store": 1_676,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 387
-TESTS = 67_963
+TESTS = 67_974
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -87,7 +87,7 @@ def _gist(event: phrases.Data) -> str:
 
 def bundle(data: phrases.Data) -> phrases.Lines:
     if data["written"]:
-        return forms.fill("Written: {written}\n: sha256", data)
+        return forms.fill("Written: {written}\n  sha256: {sha256}", data)
     return markup.json_text({name: data[name] for name in ("bundle", "sha256", "signed")})
 
 

@@ -28,7 +28,7 @@ DATA: dict[str, Any] = {
         ("{names} {names:2} {names:#name} {zero:#name}[ {zero:+name}]", ["a, b, c a, b and 1 more 3 names 0 names"]),
         ("{empty:#name}[, {empty:+name}][, {none:#name}]", ["0 names"]),
         ("{names:?some}\n{names:!none}\n{none:!none}", ["some", "none"]),
-        (": id none counts:counts task.title", ["  id: T1", "  counts: 1 failed", "  title: A title"]),
+        ("{id}: {counts:counts}\n{none}: {id}", ["T1: 1 failed"]),
         ("rows* {id} | [{why}]\n* parts*   {} of {above.id}", ["x", "  p of x", "  q of x", "long  late"]),
         ("rows* {why:!}{id}\n*   more", ["x", "  more"]),
         (
