@@ -15,7 +15,7 @@ from idumb.domain import grant as grants
 from idumb.domain.action import Action
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.grant import Grant
-from idumb.system import atomic_write, named_files, private_folders, user_folders
+from idumb.system import atomic_write, private_folders, user_folders
 
 _GRANT = re.compile(r"[0-9a-f]{16}\.[0-9a-f]{16,64}\.json")
 _QUESTION = re.compile(r"consent\.[0-9a-f]{40,128}\.json")
@@ -185,9 +185,14 @@ def _require(problem: str | None) -> None:
 
 
 def _read(path: str) -> dict[str, Any]:
-    """Return the record of a file; an empty one if it is damaged."""
+    """Return the record of a file; an empty one if it is damaged. OSError if it cannot be read: it may hold consent."""
     _require(private_folders.unsafe(path))
-    return named_files.read_object(path)
+    try:
+        with open(path, "rb") as stream:
+            record = canonical_json.decode(stream.read())
+    except (FileNotFoundError, ValueError):
+        return {}
+    return record if isinstance(record, dict) else {}
 
 
 def _encoded(record: Mapping[str, Any]) -> bytes:

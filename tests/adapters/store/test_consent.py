@@ -6,6 +6,7 @@ import os
 import shutil
 import stat
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
@@ -92,6 +93,12 @@ def test_a_link_to_the_repository_shares_its_consent(common_dir: Path) -> None:
 def test_a_damaged_record_is_not_consent(consent: FileConsentStore, text: str) -> None:
     give(consent).write_text(text)
     assert consent.grants("1") == ()
+
+
+def test_a_record_that_cannot_be_read_is_no_absent_one(consent: FileConsentStore) -> None:
+    give(consent)
+    with patch("builtins.open", side_effect=PermissionError), pytest.raises(PermissionError):
+        consent.grants("1")
 
 
 @pytest.mark.parametrize("level", range(4), ids=["file", "repository", "consent", "state"])
