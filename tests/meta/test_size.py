@@ -8,7 +8,7 @@ BUDGETS = {
     "domain": 7_864,
     "markdown": 6_353,
     "app, engine rooms": 6_977,
-    "app, use cases": 7_988,
+    "app, use cases": 8_000,
     "composition": 691,
     "cli, views": 4_211,
     "see and steer": 1_996,
@@ -19,7 +19,7 @@ BUDGETS = {
     "agents, fake_model": 3_545,
     "the root": 25,
 }
-FILES = 387
+FILES = 388
 TESTS = 67_981
 
 

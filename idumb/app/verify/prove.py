@@ -7,35 +7,24 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
-
-from msgspec import Struct, field
+from typing import Any
 
 from idumb.app.consent import phase_grants
 from idumb.app.consent.phase_grants import PhaseGrants
 from idumb.app.contract import loading
 from idumb.app.core import actions, run_lookup
 from idumb.app.core.run_lookup import Place
-from idumb.app.core.services import Checks, Result, Services, fields
-from idumb.app.verify import outside_work
+from idumb.app.core.services import Result, Services
+from idumb.app.verify import fresh_clone, outside_work
+from idumb.app.verify.fresh_clone import Proof, Row
 from idumb.domain import contract as contracts
-from idumb.domain import errors, outcome, rerun, wording
+from idumb.domain import outcome, rerun, wording
 from idumb.domain.action import Action, Choice
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import HUMAN, OPINION, UNPROVEN, Task
 from idumb.domain.proof import evidence
-from idumb.domain.proof.evidence import Evidence
-from idumb.domain.rerun import Check
 from idumb.domain.runs.run import RunState, TaskState
-
-if TYPE_CHECKING:
-    from idumb.git.checkouts.checkout import Checkout
-
-PROVEN, MISMATCH, NO_COMMIT, NOTHING_TO_RUN = "proven", "mismatch", "no_commit", "nothing_to_run"
-
-Row = dict[str, Any]
 
 _WORD = "a person's or a model's word, which cannot be rerun"
 _COUNTED = "idumb counted this from the change itself"
@@ -46,17 +35,6 @@ _NO_LOG = "only the working tree that ran it has the log to compare with"
 _SAID = ("validator", evidence.SECRET)
 _OWN = ".idumb/"
 _SETTINGS = (".idumb/config.yaml", ".idumb/policy/tools.yaml")
-
-
-class Proof(Struct):
-    """One clone with the checks that ran in it. A command that several tasks share runs once."""
-
-    services: Services
-    contract: Contract
-    tree: str
-    checks: Checks
-    notes: list[str]
-    ran: dict[tuple[str, bool], Evidence] = field(default_factory=dict)
 
 
 def prove(
@@ -89,7 +67,7 @@ def _prove_run(services: Services, phase: str, task: str | None) -> Result:
     chosen = _chosen(state, contract, task)
     phase_grants.require_ran(services, contract, state)
     why = "neither a commit nor a checkpoint has its work"
-    rows = {one.id: _row(one.id, one.status, None, NO_COMMIT, why) for one in chosen}
+    rows = {one.id: fresh_clone.row(one.id, one.status, None, fresh_clone.NO_COMMIT, why) for one in chosen}
     criteria, notes = list[Row](), list[str]()
     place = run_lookup.place_of_run(services, state) if task is None else run_lookup.place_of_task(state, chosen[0])
     there = [one for one in chosen if run_lookup.place_of_task(state, one) is not None]
@@ -120,11 +98,11 @@ def _prove(
     """Return the rows of the tasks, with `whole` those of the phase, and notes."""
     if place.commit is not None and not services.history.is_named(place.commit):
         why = f"commit {place.commit[:10]} is on no branch and no tag, so a clone does not have it"
-        return [_row(task.id, task.status, place, NO_COMMIT, why) for task in tasks], [], []
-    with _cloned(services, contract, place, run_lookup.left_paths(state)) as proof:
+        return [fresh_clone.row(task.id, task.status, place, fresh_clone.NO_COMMIT, why) for task in tasks], [], []
+    with fresh_clone.cloned(services, contract, place, run_lookup.left_paths(state)) as proof:
         if proof is None:
             why = f"checkpoint {(place.snapshot or '')[:10]} no longer exists"
-            return [_row(task.id, task.status, place, NO_COMMIT, why) for task in tasks], [], []
+            return [fresh_clone.row(task.id, task.status, place, fresh_clone.NO_COMMIT, why) for task in tasks], [], []
         rows = [_of_run(proof, state, task, place, whole=whole) for task in tasks]
         criteria = list(_of_phase(proof, state)) if whole else []
         failing = any(c["result"] == rerun.NOW_FAILS for c in (*criteria, *(c for row in rows for c in row["checks"])))
@@ -145,9 +123,9 @@ def _of_run(proof: Proof, state: RunState, task: TaskState, place: Place, *, who
     number = task.checkpoint.attempt if task.checkpoint is not None else task.attempt.number
     events = proof.services.log.events(run=made_in, task=task.id, kind="evidence.recorded")
     recorded = rerun.last_of_each([event.payload for event in events if event.attempt == number])
-    rows = _rerun(proof, rerun.checks_of_task(declared, proof.contract.plan_of(task.id)), recorded)
+    rows = fresh_clone.run_again(proof, rerun.checks_of_task(declared, proof.contract.plan_of(task.id)), recorded)
     rows += _unrepeated(declared, recorded)
-    return _row(task.id, task.status, place, _result_of_task(rows), checks=rows)
+    return fresh_clone.row(task.id, task.status, place, fresh_clone.result_of_task(rows), checks=rows)
 
 
 def _unrepeated(declared: Task, recorded: Mapping[str, Mapping[str, Any]]) -> Iterator[Row]:
@@ -160,30 +138,30 @@ def _unrepeated(declared: Task, recorded: Mapping[str, Mapping[str, Any]]) -> It
             words = _WORD
         if has_command:
             words = "the plan no longer has this check"
-        yield _not_rerun(subject, row["text"], words, row["result"], row.get("command"))
+        yield fresh_clone.not_rerun(subject, row["text"], words, row["result"], row.get("command"))
 
 
 def _of_phase(proof: Proof, state: RunState) -> Iterator[Row]:
     """Yield the success criteria and invariants of the phase, compared with its newest verification."""
     recorded = {str(row["subject"]): row for row in (state.verification or {}).get("evidence", ())}
-    yield from _rerun(proof, rerun.checks_of_phase(proof.contract.plans), recorded)
+    yield from fresh_clone.run_again(proof, rerun.checks_of_phase(proof.contract.plans), recorded)
     for subject, row in recorded.items():
         if row.get("command") is None:
             words = _NO_PROOF if row["result"] == evidence.UNPROVEN else _WORD
-            yield _not_rerun(subject, row["text"], words, row["result"])
+            yield fresh_clone.not_rerun(subject, row["text"], words, row["result"])
 
 
 def _result(state: RunState, place: Place | None, rows: list[Row], criteria: list[Row], notes: Sequence[str]) -> Result:
     verify = Action.of("verify-work", state.phase)
-    wrong, hidden = _unproven(rows), [row["id"] for row in rows if row["checkpoint"] is not None]
+    wrong, hidden = fresh_clone.unproven(rows), [row["id"] for row in rows if row["checkpoint"] is not None]
     ways: list[Action | str] = [Action.of("show", wrong[0]), verify] if wrong else [verify]
     for row in rows:
-        if row["result"] == NO_COMMIT and row["commit"]:
+        if row["result"] == fresh_clone.NO_COMMIT and row["commit"]:
             ways = [f"git branch proof-of-{row['id']} {row['commit']}", verify]
     if hidden:
         words = f"{wording.listed(hidden)}: no commit has this work (commit: none), so a hidden checkpoint was proven"
         notes = [*notes, f"{words}; no clone but one of this repository has it"]
-    return _answer(state.phase, state.id, place, rows, criteria, notes, ways)
+    return fresh_clone.answer(state.phase, state.id, place, rows, criteria, notes, ways)
 
 
 # The plan at HEAD
@@ -209,11 +187,13 @@ def _prove_head(services: Services, phase: str, task: str | None, approved: tupl
         )
     _require_consent(services, contract, task, approved)
     work = frozenset(f.path for t in contract.tasks.values() for f in t.files or () if f.verb != "read")
-    with _cloned(services, contract, head, work) as proof:
+    with fresh_clone.cloned(services, contract, head, work) as proof:
         assert proof is not None  # noqa: S101 - a commit has a tree
         rows = [_of_head(proof, id, Place(commits.get(id)), accepted=verified) for id in chosen]
-        criteria = [] if task else _rerun(proof, rerun.checks_of_phase(contract.plans), {})
-    return _answer(contract.phase, None, head, rows, criteria, proof.notes, [Action.of("check-plan", contract.phase)])
+        criteria = [] if task else fresh_clone.run_again(proof, rerun.checks_of_phase(contract.plans), {})
+    return fresh_clone.answer(
+        contract.phase, None, head, rows, criteria, proof.notes, [Action.of("check-plan", contract.phase)]
+    )
 
 
 def _require_checked_out(services: Services, commit: str) -> None:
@@ -265,15 +245,12 @@ def _require_consent(services: Services, contract: Contract, task: str | None, a
 def _of_head(proof: Proof, id: str, place: Place, *, accepted: bool) -> Row:
     declared = contracts.without_replaced(proof.contract, proof.contract.tasks[id], proof.contract.order)
     if place.commit is None and not accepted:
-        return _row(id, outcome.COMPLETED, place, NO_COMMIT, _NO_COMMIT)
-    rows = _rerun(proof, rerun.checks_of_task(declared, proof.contract.plan_of(id)), {})
+        return fresh_clone.row(id, outcome.COMPLETED, place, fresh_clone.NO_COMMIT, _NO_COMMIT)
+    rows = fresh_clone.run_again(proof, rerun.checks_of_task(declared, proof.contract.plan_of(id)), {})
     rerunnable = {row["subject"] for row in rows}
     whys = {id: _NO_PROOF if kind == UNPROVEN else _NO_LOG for id, kind in contracts.proofs(declared).items()}
-    rows += [_not_rerun(c.id, c.text, whys[c.id]) for c in declared.acceptance if c.id not in rerunnable]
-    return _row(id, outcome.COMPLETED, place, _result_of_task(rows), checks=rows)
-
-
-# Both
+    rows += [fresh_clone.not_rerun(c.id, c.text, whys[c.id]) for c in declared.acceptance if c.id not in rerunnable]
+    return fresh_clone.row(id, outcome.COMPLETED, place, fresh_clone.result_of_task(rows), checks=rows)
 
 
 def _named_tasks(contract: Contract, task: str | None) -> list[str]:
@@ -283,122 +260,3 @@ def _named_tasks(contract: Contract, task: str | None) -> list[str]:
     _, id = run_lookup.find_task(task)
     run_lookup.require_task(contract.tasks, id, contract.phase)
     return [id]
-
-
-@contextmanager
-def _cloned(services: Services, contract: Contract, place: Place, left: frozenset[str]) -> Iterator[Proof | None]:
-    """Open a fresh clone that shows what a place has; None if that no longer exists."""
-    head = place.commit or place.head
-    with services.interrupts.armed(), services.open_as_stranger(head, left) as (clone, checks):
-        tree = _tree(services, clone, place)
-        if tree is None:
-            yield None
-            return
-        clone.show(tree, head)
-        provided = f"{', '.join(clone.provided)} is copied from your working tree (checkout.provide)"
-        notes = [*([f"{provided}; another clone does not have it"] if clone.provided else []), *clone.missing]
-        yield Proof(services, contract, tree, checks.given(contract.variables), notes)
-
-
-def _tree(services: Services, clone: Checkout, place: Place) -> str | None:
-    """Return the tree to prove: that of the commit, or what a commit of a checkpoint's paths would hold; or None."""
-    if place.commit is not None:
-        return services.history.tree_of(place.commit)
-    try:
-        kept = services.trees.tree_at(place.snapshot or "")
-    except (Refusal, KeyError):
-        return None
-    return clone.committed(place.head, kept, place.paths)
-
-
-def _rerun(proof: Proof, checks: Sequence[Check], recorded: dict[str, Mapping[str, Any]]) -> list[Row]:
-    """Run checks of the plan, and compare each with its recorded evidence, which is taken out of `recorded`."""
-    return [_rerun_check(proof, check, recorded.pop(check.subject, None)) for check in checks]
-
-
-def _rerun_check(proof: Proof, check: Check, recorded: Mapping[str, Any] | None) -> Row:
-    was = None if recorded is None else str(recorded["result"])
-    now = _now(proof, check)
-    result, why = rerun.compare(was, now), ""
-    same = (check.command, proof.services.redaction.redact(check.command or ""))  # the log keeps no secret
-    if recorded is not None and check.command is not None and recorded.get("command") not in same:
-        why = f"the evidence was recorded for another command: {recorded['command']}"
-        result = rerun.CHANGED_COMMAND if now.passed else rerun.NOW_FAILS
-    return {
-        **fields(check, "subject", "text", "command"),
-        "recorded": was,
-        "result": result,
-        "now": now.result,
-        "exit_code": now.exit_code,
-        "output": "" if now.passed else now.output,
-        "seconds": round(now.seconds, 3),
-        "why": why,
-    }
-
-
-def _now(proof: Proof, check: Check) -> Evidence:
-    limit = float(proof.services.settings.run.check_timeout)
-    if check.condition is not None and check.command is None:
-        return proof.checks.condition(check.subject, check.condition, timeout=limit, tree=proof.tree)
-    command = check.command or ""
-    key = (command, "invariant" in check.subject.split())  # an invariant also holds if there is no test yet
-    if key not in proof.ran:
-        proof.ran[key] = proof.checks.command(check.subject, check.text, command, timeout=limit, tree=proof.tree)
-        proof.checks.end_processes()
-        # the clone itself names what it borrows
-        proof.notes += [reason for reason in proof.ran[key].weaker if not reason.endswith("(checkout.provide)")]
-    return proof.ran[key]
-
-
-def _not_rerun(subject: str, text: str, why: str, recorded: str | None = None, command: str | None = None) -> Row:
-    """Return the row of evidence that no check of the plan repeats."""
-    shown: Row = {"subject": subject, "text": text, "command": command, "recorded": recorded}
-    return {**shown, "now": None, "exit_code": None, "output": "", "seconds": 0.0, "result": rerun.NOT_RUN, "why": why}
-
-
-def _result_of_task(checks: Sequence[Mapping[str, Any]]) -> str:
-    """Return the result of a task: a mismatch if a check fails now, proven if at least one ran."""
-    results = {row["result"] for row in checks}
-    if rerun.NOW_FAILS in results:
-        return MISMATCH
-    return PROVEN if results - {rerun.NOT_RUN} else NOTHING_TO_RUN
-
-
-def _row(id: str, status: str, place: Place | None, result: str, why: str = "", checks: Sequence[Row] = ()) -> Row:
-    return {"id": id, "status": status, "result": result, **_named(place), "why": why, "checks": list(checks)}
-
-
-def _named(place: Place | None) -> Row:
-    return (
-        {"commit": None, "checkpoint": None}
-        if place is None
-        else {"commit": place.commit, "checkpoint": place.snapshot}
-    )
-
-
-def _unproven(rows: Sequence[Row]) -> list[str]:
-    return [row["id"] for row in rows if row["result"] in (MISMATCH, NO_COMMIT)]
-
-
-def _answer(
-    phase: str,
-    run: str | None,
-    place: Place | None,
-    rows: list[Row],
-    criteria: list[Row],
-    notes: Sequence[str],
-    ways: Sequence[Action | str],
-) -> Result:
-    """Return the answer of `prove`; `ways` are the commands that help if something is not proven."""
-    wrong = [*_unproven(rows), *(row["subject"] for row in criteria if row["result"] == rerun.NOW_FAILS)]
-    reran = [row for row in (*criteria, *(c for row in rows for c in row["checks"])) if row["result"] != rerun.NOT_RUN]
-    data = {"phase": phase, "run": run, **_named(place), "proven": bool(reran) and not wrong}
-    data |= {"tasks": rows, "criteria": criteria}
-    warnings = tuple(dict.fromkeys(notes))
-    if data["proven"]:
-        return Result(data, warnings=warnings)
-    words = "Nothing is proven: the plan has no check that can be rerun."
-    if wrong:
-        words = f"{wording.listed(wrong)} {'is' if len(wrong) == 1 else 'are'} not proven in a fresh clone."
-    failure = ("prove.mismatch", words, ways[0])
-    return Result({**data, "next": list(ways)}, errors.EXIT_FAILED, warnings, failure, {"phase": phase})
