@@ -298,7 +298,8 @@ def _prompt(path: str, shown: str) -> str:
     try:
         return _decoded(named_files.read(path, _MOST_OF_PROMPT + 1, links=False), _MOST_OF_PROMPT)
     except OSError as problem:
-        raise _unusable(shown, problem.strerror or str(problem)) from problem
+        why = "it is a symbolic link" if os.path.islink(path) else problem.strerror or str(problem)
+        raise _unusable(shown, why) from problem
     except ValueError as problem:
         raise _unusable(shown, f"it {problem}") from problem
 

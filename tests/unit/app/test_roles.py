@@ -252,12 +252,12 @@ def test_a_template_is_never_read_through_a_link(services: Container, sandbox: G
     with pytest.raises(InputError, match=r"\.idumb/prompts/mine\.md does not exist"):
         services.present_settings()
     (sandbox.root / ".idumb/prompts/mine.md").symlink_to(tmp_path / "private.md")
-    with pytest.raises(InputError, match="symbolic link"):
+    with pytest.raises(InputError, match="it is a symbolic link"):
         services.present_settings()
     (sandbox.root / ".idumb/prompts/mine.md").unlink()
     (sandbox.root / ".idumb/prompts").rmdir()
     (sandbox.root / ".idumb/prompts").symlink_to(tmp_path)
-    with pytest.raises(InputError, match="symbolic link"):
+    with pytest.raises(InputError, match="it is a symbolic link"):
         services.present_settings()
 
 
