@@ -98,12 +98,15 @@ def _reporter(container: Container, notify: Notify | None, *, as_json: bool, eve
 
 
 def _report_forced_stop(number: int, *, as_json: bool) -> None:
-    """Report a second stop signal, on streams of its own: the process ends at once, whatever it was writing."""
+    """Report a second stop signal, on a stream of its own: the process ends at once, whatever it was writing."""
     if as_json and output.has_printed_object():
         return  # the command has its answer and is about to exit
-    sys.stdout, sys.stderr = (open(each, "w", encoding="utf-8", closefd=False) for each in (1, 2))  # noqa: SIM115
-    if not as_json and sys.stderr.isatty():
-        sys.stderr.write("\x1b[?25h\n")  # the live display hides the cursor
+    if as_json:
+        sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    else:
+        sys.stderr = open(2, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+        if sys.stderr.isatty():
+            sys.stderr.write("\x1b[?25h\n")  # the live display hides the cursor
     stopped = Interrupted(number)
     stopped.message = "Stopped at once. The next idumb resume recovers the interrupted work"
     output.fail(output.named(sys.argv[1:]), stopped, as_json=as_json)

@@ -204,3 +204,13 @@ def gone_after_a_line(project: Project, stream: str, *arguments: str) -> tuple[i
         closed.close()
         output = other.read()
     return process.returncode, output if stream == "stdout" else ""
+
+
+@pytest.mark.parametrize(("closed", "option"), [(1, ""), (2, "--json")])
+def test_a_second_signal_is_reported_although_the_other_stream_is_closed(closed: int, option: str) -> None:
+    code = f"from idumb.cli import opened_services as o; o._report_forced_stop(2, as_json={bool(option)})"
+    process = subprocess.run(
+        ["/bin/sh", "-c", f'exec "$@" {closed}>&-', "sh", IDUMB[0], "-c", code],
+        capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    assert "Stopped at once" in process.stdout + process.stderr

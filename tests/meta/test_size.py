@@ -10,7 +10,7 @@ BUDGETS = {
     "app, engine rooms": 6_977,
     "app, use cases": 8_000,
     "composition": 691,
-    "cli, views": 4_211,
+    "cli, views": 4_214,
     "see and steer": 1_996,
     "git": 4_416,
     "store": 1_681,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 388
-TESTS = 67_981
+TESTS = 67_991
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 388_896  # bytes of README.md and docs/
+PAGES = 388_934  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

@@ -158,7 +158,7 @@ _LINES: Mapping[str, str] = {
     "decision.asked": "    decision {id}: {what}",
     "task.completed": "    completed[ in {kept.seconds:duration}][, commit {kept.commit:short}]",
     "task.failed": "    failed after {attempts:+attempt}\nelse     failed[: {reason}]",
-    "task.waiting": "{decisions:!}    {reason}",  # the line of its question says so
+    "task.waiting": "{decisions:!}    [{reason}][{reason:!waiting}]",  # the line of its question says so
     "task.accepted": _SETTLED,
     "task.skipped": _SETTLED,
     "task.omitted": _SETTLED,
