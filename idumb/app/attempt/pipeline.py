@@ -24,8 +24,9 @@ class Stage(NamedTuple):
     when: Callable[[RunContext, Attempt], bool] | None = None
 
 
+LOCK = Stage(entry.check_lock)
 ENTRY = (
-    Stage(entry.check_lock),
+    LOCK,
     Stage(entry.take_snapshot),
     Stage(entry.check_preconditions),
 )
@@ -49,7 +50,6 @@ CONCLUDE = (
 )
 RECORD = (Stage(record.record_checkpoint, also_failed=True),)
 JUDGE = (*MEASURE, *PROVE, *CONCLUDE, *RECORD)
-LOCK = ENTRY[:1]
 
 # Where an attempt enters, and how far it is led.
 MAKE = (*ENTRY, *BUILD, *JUDGE)
@@ -57,9 +57,9 @@ PREPARE = ENTRY
 """Up to the work: a builder that drives idumb itself continues from there."""
 REFUSE = (*BUILD, *JUDGE)
 """Of an attempt whose preconditions do not hold."""
-SUBMIT = (*LOCK, *JUDGE)
+SUBMIT = (LOCK, *JUDGE)
 """The work of a builder that drives idumb itself."""
-BUILD_AGAIN = (*LOCK, *BUILD, *JUDGE)
+BUILD_AGAIN = (LOCK, *BUILD, *JUDGE)
 """The builder, a person, was asked, and has answered."""
 PROVE_AGAIN = (*PROVE, *CONCLUDE, *RECORD)
 """A person accepted its changes."""
