@@ -16,7 +16,7 @@ from idumb.domain import whole_numbers
 from idumb.domain.wording import as_markdown, folded, one_line
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]|$)")
-_FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
 
 SECTION = "## Questions and answers"
 OPEN = "_Not answered yet._"

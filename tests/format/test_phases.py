@@ -101,6 +101,7 @@ def test_a_roadmap_names_phases_in_lists_headings_and_tables() -> None:
         ("- [ ] Phase 1: Ground\n- [ ] Phase 2: Walls\n---\n", ["Ground", "Walls"]),
         ("| Phase | Name |\n|---|---|\n| 1 | Ground |\n| 2 | use `__x__` now |\n---\n", ["Ground", "use __x__ now"]),
         ("| 2026 | year |\n|---|---|\n| 1 | Ground |\n\n7 gates | none a phase\n", ["Ground"]),
+        ("```x``` is code\n\n## Phase 1: Ground\n", ["Ground"]),
         ("> ## Phase 1: Ground\n> - Phase 2: Walls\n", ["Ground", "Walls"]),
         (
             "## Phase 1: Learn C#\n## Phase 2: Old `*.c` \\* new ##\n- Phase 3: 2 * 3 [x] *y*\n",
