@@ -141,7 +141,7 @@ def _after(state: _State, pipe: Sequence[Command], *, fails: bool) -> _State:
         fixed = _constant(pipe)
         succeeds = fails == last.negated if fixed is None else fixed
         errexit = _errexit(last, errexit=errexit)
-        exits = last.program == "exit" or (errexit and not succeeds and last.after not in _JOINS)
+        exits = last.program == "exit" or (errexit and not (succeeds or last.negated or last.after in _JOINS))
         ended = exits and last.after != "&"
     return _State(succeeds or (last.after == "&" and not ended), last.after, errexit, ended)
 
