@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from idumb.app.planning import plan_phase
+from idumb.app.planning import plan_phase, planning_rounds
 from idumb.cli import opened_services
 from idumb.composition.container import Container
 from idumb.domain.action import Answer, Decision
@@ -42,7 +42,7 @@ def open_questions(planning: PlanningProject) -> list[dict[str, Any]]:
 @pytest.fixture
 def one_round(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is asked after the last round does not depend on their number."""
-    monkeypatch.setattr(plan_phase, "ROUNDS", 1)
+    monkeypatch.setattr(planning_rounds, "ROUNDS", 1)
 
 
 def unsettled(planning: PlanningProject, **replies: list[str]) -> dict[str, Any]:
@@ -129,7 +129,7 @@ def test_at_a_terminal_a_person_judges_a_disputed_plan_immediately(
     planning: PlanningProject, choice: str | None, code: int, *, written: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-ADAPT-4, R-ASK-1: only an explicit answer counts."""
-    monkeypatch.setattr(plan_phase, "ROUNDS", 1)
+    monkeypatch.setattr(planning_rounds, "ROUNDS", 1)
     planning.answers(planner=[GOOD], plan_checker=[OBJECTION])
     questions: list[Decision] = []
 

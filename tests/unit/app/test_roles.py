@@ -14,7 +14,7 @@ import pytest
 from idumb.agents import answers
 from idumb.app import role_calls
 from idumb.app.consent import needs
-from idumb.app.planning import phase_research, plan_phase
+from idumb.app.planning import phase_research, planning_rounds
 from idumb.app.review import approve
 from idumb.app.session import operation
 from idumb.cli.opened_services import Silent
@@ -326,7 +326,7 @@ def _objects(schema: Any) -> Iterator[dict[str, Any]]:
         yield from itertools.chain.from_iterable(map(_objects, schema))
 
 
-@every("schema", [answers.VERDICT, judgement.SCHEMA, plan_phase.VERDICT, phase_research._QUESTIONS_SCHEMA])
+@every("schema", [answers.VERDICT, judgement.SCHEMA, planning_rounds.VERDICT, phase_research._QUESTIONS_SCHEMA])
 def test_codex_takes_the_schema_of_each_reply(schema: Mapping[str, Any]) -> None:
     for each in _objects(dict(schema)):
         assert (each["additionalProperties"], each["required"]) == (False, list(each["properties"]))
