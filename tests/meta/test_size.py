@@ -8,7 +8,7 @@ BUDGETS = {
     "domain": 7_864,
     "markdown": 6_354,
     "app, engine rooms": 6_977,
-    "app, use cases": 8_000,
+    "app, use cases": 8_014,
     "composition": 691,
     "cli, views": 4_214,
     "see and steer": 1_996,
@@ -19,7 +19,7 @@ BUDGETS = {
     "agents, fake_model": 3_545,
     "the root": 25,
 }
-FILES = 388
+FILES = 389
 TESTS = 67_993
 
 
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 388_934  # bytes of README.md and docs/
+PAGES = 388_956  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:
