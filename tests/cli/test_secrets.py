@@ -248,6 +248,21 @@ def test_undo_commits_no_secret_that_was_not_committed_before(project: Project) 
     assert VALUE not in project.repo.git("log", "-p", "--name-only", "--patch", "HEAD", "--", "*.py", "*.txt")
 
 
+def test_a_rollback_commits_no_secret_that_only_the_uncommitted_base_of_the_work_had(project: Project) -> None:
+    """R-LOG-3, R-GIT-3: the user's version of a file that HEAD has is back, and he has to commit it himself."""
+    project.repo.write("b.py", "b\n")
+    project.repo.commit("b")
+    project.repo.write("b.py", f"{VALUE}\n")
+    bound(project, ("b.py", "clean\n"))
+    project.plan([built(files="modify `b.py`", check="grep -q clean b.py")])
+    assert run(project, "--no-verify").code == 5
+    assert project.json("decide", "T1-01.base.1", "mine").code == 0
+    assert project.resume("--no-verify").data["outcome"] == "complete"
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    assert (project.read("b.py"), project.repo.status()) == (f"{VALUE}\n", [" M b.py"])
+    assert VALUE not in project.repo.git("log", "-p", "--", "b.py")
+
+
 @pytest.mark.nightly
 def test_a_name_that_holds_a_secret_since_it_was_recorded_is_not_restored(
     project: Project, monkeypatch: pytest.MonkeyPatch

@@ -101,6 +101,15 @@ def test_undo_names_what_the_user_saved_while_it_brought_uncommitted_work_back(
     assert (recorded["left"], recorded["paths"]) == (["a.txt"], ["b.txt", "c.txt", "d/e.txt"])
 
 
+def test_undo_finishes_the_killed_rollback_that_it_reverts(ran: Project) -> None:
+    """R-GIT-3: both are in one process, and the report is that of the run again."""
+    words = ("rollback", "1", "--to", "start", "--yes")
+    assert harness.run(ran, *words, at="before SqliteEventLog.append .*rollback.completed").code == harness.KILLED
+    (intended,) = ran.events("--kind", "rollback.intended")
+    assert ran.json("undo", "--yes", "--operation", intended["payload"]["operation"]).code == 0
+    assert "- **Completed:** 2\n" in ran.repo.git("show", "HEAD:.planning/phases/1/1-SUMMARY.md")
+
+
 def test_an_operation_that_is_undone_already_stays_undone(ran: Project) -> None:
     """R-GIT-3: a repeated command line changes nothing."""
     words = ran.undoing()
