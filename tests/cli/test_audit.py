@@ -103,3 +103,7 @@ def test_invariants_are_judged_again_after_a_rollback_and_after_its_undo(sandbox
     assert [(e["subject"], e["result"]) for e in back.data["invariants"]] == [("invariant INV-1", "failed")]
     assert "INV-1" in back.object["warnings"][0]
     assert project.quick(*project.undoing(), "--json").object["warnings"] == []
+    project.configure("run: {max_attempts: 2}\n")  # the user agrees to another contract
+    assert project.quick("approve", "1", "--hash", project.contract_hash(), "--json").code == 0
+    again = project.quick("rollback", "1", "--to", "start", "--yes", "--json")
+    assert [e["result"] for e in again.data["invariants"]] == ["failed"]

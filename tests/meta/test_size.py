@@ -8,7 +8,7 @@ BUDGETS = {
     "domain": 7_864,
     "markdown": 6_354,
     "app, engine rooms": 6_977,
-    "app, use cases": 8_014,
+    "app, use cases": 8_010,
     "composition": 691,
     "cli, views": 4_214,
     "see and steer": 1_996,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 389
-TESTS = 67_993
+TESTS = 68_021
 
 
 def test_no_room_is_above_its_budget() -> None:
