@@ -141,7 +141,7 @@ ROWS: dict[str, Row] = {
         "paths separated by commas; paths with spaces in backticks"),
     "field.semicolon": Row("Separate items with commas, not with semicolons", "write commas",
         "items separated by commas"),
-    "field.no-verb": Row("`{found}` has no verb before it", "write one of these verbs before it"),
+    "field.no-verb": Row("`{found}` stands where a verb belongs", "write one of these verbs there, before the path"),
     "field.unexpected-content": Row("{field} cannot hold this content",
         "write it as bullets, or move it into the description of the task", "a value on the line, or bullets below it"),
     "field.not-text": Row("{field} must be {accepted}"),
