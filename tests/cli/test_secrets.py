@@ -249,12 +249,12 @@ def test_undo_commits_no_secret_that_was_not_committed_before(project: Project) 
 
 
 def test_a_rollback_commits_no_secret_that_only_the_uncommitted_base_of_the_work_had(project: Project) -> None:
-    """R-LOG-3, R-GIT-3: the user's version of a file that HEAD has is back, and he has to commit it himself."""
-    project.repo.write("b.py", "b\n")
-    project.repo.commit("b")
+    """R-LOG-3, R-GIT-3: the user's version of a file that HEAD has is back, but not in a commit; what HEAD had is."""
+    project.repo.write_all({"b.py": "b\n", "c.py": f"{VALUE}\n"})
+    project.repo.commit("both")
     project.repo.write("b.py", f"{VALUE}\n")
-    bound(project, ("b.py", "clean\n"))
-    project.plan([built(files="modify `b.py`", check="grep -q clean b.py")])
+    bound(project, ("b.py", "clean\n"), ("c.py", "clean\n"))
+    project.plan([built(files="modify `b.py`, modify `c.py`", check="grep -q clean b.py")])
     assert run(project, "--no-verify").code == 5
     assert project.json("decide", "T1-01.base.1", "mine").code == 0
     assert project.resume("--no-verify").data["outcome"] == "complete"

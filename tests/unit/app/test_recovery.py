@@ -110,6 +110,20 @@ def test_the_duration_of_a_killed_attempt_is_that_of_its_record_or_unknown() -> 
         assert kept.seconds is None if effect != "commit" else kept.seconds and 90 <= kept.seconds < 180
 
 
+def test_the_duration_of_a_killed_attempt_is_not_that_of_the_one_before() -> None:
+    def work(request: AgentRequest, files: Files) -> None:
+        if request.attempt > 1:
+            raise Killed
+        make_own_files(request, files)
+
+    run = answered(EngineRun(task("A", acceptance=JUDGED), work=work), "no")
+    with pytest.raises(Killed):
+        run.run()
+    recovered(run)
+    kept = [event.payload for event in run.events("checkpoint.recorded")]
+    assert [(row["status"], row["seconds"] is None) for row in kept] == [("failed", False), ("interrupted", True)]
+
+
 def test_an_interrupted_attempt_is_followed_by_a_new_one_from_its_base() -> None:
     seen: list[bool] = []
 
