@@ -158,6 +158,20 @@ def test_an_object_emptied_by_another_program_s_crash_is_written_again(sandbox: 
     assert sandbox.git("cat-file", "blob", f"{snapshot.commit}:worktree/a") == "1"
 
 
+def test_the_index_keeps_nothing_of_work_that_is_taken_back(sandbox: GitSandbox) -> None:
+    """R-GIT-6: the kill came between index and branch, and the user committed a version of his own."""
+    project = projects.create(sandbox)
+    files = "create `a.txt`, create `b.txt`"
+    project.plan([task("T1-01", files=files, check="! grep mine a.txt", steps=[shell("echo 1 | tee a.txt > b.txt")])])
+    words = ("execute-phase", "1", "--approve", project.approval(), "--no-verify")
+    assert harness.run(project, *words, at="before GitHistory.advance").code == harness.KILLED
+    sandbox.git("add", "a.txt", "b.txt")  # as `advance` does first
+    sandbox.write("a.txt", "mine\n")
+    sandbox.git("commit", "-qm", "mine", "--", "a.txt")
+    assert project.resume("--no-verify", "--max-attempts", "1").code == 1
+    assert [line for line in sandbox.status() if line.endswith(".txt")] == []
+
+
 @pytest.mark.nightly
 def test_a_commit_that_a_hook_changed_is_proven_after_a_kill(sandbox: GitSandbox) -> None:
     """The kill comes after the commit and before its delivery: nobody saw yet what the hook committed."""
