@@ -172,6 +172,18 @@ def test_the_index_keeps_nothing_of_work_that_is_taken_back(sandbox: GitSandbox)
     assert [line for line in sandbox.status() if line.endswith(".txt")] == []
 
 
+def test_line_endings_are_no_change_of_the_user_after_a_kill(sandbox: GitSandbox) -> None:
+    """R-GIT-6: git calls the file unmodified, whatever bytes it has since then."""
+    project = projects.create(sandbox, files={"b.txt": "one\n"})
+    sandbox.git("config", "core.autocrlf", "true")
+    project.plan([task("T1-01", files="modify `b.txt`", check="grep two b.txt", steps=[shell("echo two > b.txt")])])
+    words = ("execute-phase", "1", "--approve", project.approval(), "--no-verify")
+    assert harness.run(project, *words, at="before GitTrees.restore").code == harness.KILLED
+    (sandbox.root / "b.txt").write_bytes(b"one\r\n")
+    assert project.resume("--no-verify").data["outcome"] == "complete"
+    assert project.read("b.txt") == "two\r\n"
+
+
 @pytest.mark.nightly
 def test_a_commit_that_a_hook_changed_is_proven_after_a_kill(sandbox: GitSandbox) -> None:
     """The kill comes after the commit and before its delivery: nobody saw yet what the hook committed."""
