@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 389
-TESTS = 68_074
+TESTS = 68_075
 
 
 def test_no_room_is_above_its_budget() -> None:
