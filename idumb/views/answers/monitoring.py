@@ -77,7 +77,7 @@ def watch(data: phrases.Data) -> phrases.Lines:
 
 
 def everything(data: phrases.Data) -> phrases.Lines:
-    return [*status.status(data["status"]), "Newest events:", *look.log(data)]
+    return [*status.status(data["status"]), "", "Newest events:", *look.log(data)]
 
 
 def prometheus(data: phrases.Data) -> str:

@@ -118,7 +118,8 @@ def _values(event: Event, context: LineContext) -> Mapping[str, Any]:
     if event.kind == "evidence.recorded":
         safe |= {"words": phrases.evidence(safe), "shown": _first_lines(payload, context)}
     elif event.kind == "run.locked":
-        safe["doubts"] = [context.text(part["why"]) for part in payload["parts"] if part["value"] not in (None, 1)]
+        doubts = (context.text(part["why"]) for part in payload["parts"] if part["value"] not in (None, 1))
+        safe["doubts"] = "; ".join(doubts)
     return {
         **safe,
         "run": event.run,

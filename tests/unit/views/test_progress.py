@@ -210,3 +210,11 @@ def test_a_table_of_many_tasks_is_a_window_around_the_running_one() -> None:
     assert (len(shown), before, after) == (10, 245, 245)
     assert "T1-250" in shown
     assert board.window(1000)[0] == list(titles)
+
+
+def test_doubts_with_commas_stay_apart() -> None:
+    parts = [{"value": value, "why": f"warnings: {number}, tasks: 2"} for number, value in enumerate((0.5, 0.2, 1))]
+    payload = {"confidence": 0.5, "parts": parts}
+    event = Event(1, "op", None, None, None, "run.locked", payload, 1, 1, "", GENESIS, GENESIS)
+    line = plain_progress.render(event, plain_progress.LineContext())
+    assert line == "Locked in: confidence 0.5 (warnings: 0, tasks: 2; warnings: 1, tasks: 2)"
