@@ -39,6 +39,7 @@ _FORMS: Mapping[str, Callable[[Any], str]] = {
     "findings": lambda rows: "\n".join(phrases.findings(rows)),
     "indented": lambda text: "\n".join(f"  {line}" for line in phrases.lines_of(text)),
     "lines": "\n".join,
+    "named": phrases.named,
     "outline": lambda row: "\n".join(phrases.outline(row)),
     "percent": lambda share: f"{share:.0%}",
     "quoted": lambda text: phrases.quoted(text, sys.maxsize, "      | "),

@@ -75,6 +75,13 @@ def on_one_line(item: Any) -> str:
     return ", ".join(f"{name} {on_one_line(each)}" for name, each in known.items())
 
 
+def named(item: Any) -> str:
+    """Return `git 2.39.5, git_lfs 3.4`: unlike on one line, the names are those of programs and stay as they are."""
+    if not isinstance(item, Mapping):
+        return on_one_line(item)
+    return ", ".join(f"{name} {text}" for name, text in sorted(item.items()))
+
+
 def commands(data: Data) -> list[str]:
     """Return the next commands, the likeliest first."""
     following = list(data.get("next", ()))

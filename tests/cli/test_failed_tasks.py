@@ -137,7 +137,9 @@ def test_failed_tasks_and_their_run_become_dead_letters_with_a_class(failing: Pr
     shown = dlq(failing, "show", "T1-02").data["dead_letter"]
     assert shown["events"][-1]["kind"] == "task.failed"
     assert "T1-01" in failing.quick("dlq", "list").out
-    assert "idumb dlq retry" in failing.quick("dlq", "show", "T1-01").out
+    assert "\n  or: idumb dlq retry" in failing.quick("dlq", "show", "T1-01").out
+    assert "\n\nAttempt 2 by steps: failed" in failing.quick("show", "T1-01").out
+    assert "  created a.txt, as declared\n" in failing.quick("show", "T1-01").out
 
 
 def test_a_retry_is_one_attempt_of_that_task_alone_and_the_letter_counts_all_attempts(failing: Project) -> None:

@@ -242,7 +242,7 @@ def test_an_undeclared_symbol_and_a_missing_one_fail_the_task_and_are_named(proj
     assert "the symbol third was declared (add third), but nothing did that" in reasons[1]
     shown = project.quick("show", "T1-01")
     assert "undeclared: added symbol other in slug.py, declared nothing" in shown.out
-    assert "declared: added symbol slugify in slug.py, declared add" in shown.out
+    assert "\n  added symbol slugify in slug.py, as declared\n" in shown.out
     assert "--on-deviation" not in shown.out
 
 

@@ -41,7 +41,6 @@ dead_letters* {task or id} | {kind} | {class} | {attempts:#attempt} | {reason:80
 else There are no dead letters.
 {dead_letters:?Next: idumb dlq show ID}
 """,
-    "show_letter": "{dead_letter:outline}",
     "settled": f"""
 {{task.id}} {{task.title}} is {{task.status}}[: {{task.reason}}]
 commit {{commit:short}}
@@ -49,3 +48,8 @@ else Its changes stay uncommitted in the working tree: {{left:5}}
 {phrases.BLOCKED}
 """,
 }
+
+
+def show_letter(data: phrases.Data) -> phrases.Lines:
+    facts = {name: value for name, value in data["dead_letter"].items() if name != "next"}
+    return [*phrases.outline(facts), *phrases.commands(data["dead_letter"])]

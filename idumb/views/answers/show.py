@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from idumb.domain import outcome
-from idumb.domain.proof.ledger import RECORDED
+from idumb.domain.proof.ledger import DECLARED, NOT_JUDGED, RECORDED
 from idumb.domain.runs import spending
 from idumb.views import forms, phrases
 
 FORMS = {
     "envelope": """
 {task} attempt {attempt} of run {run} by {builder}, envelope {digest}
-parts*   {name:spoken}: | [{absent:!}{value}][{absent:?none}][{value or absent:!unknown}]
+parts*   {name:spoken}: | [{absent:!}{value:named}][{absent:?none}][{value or absent:!unknown}]
 * {source:tail}
 """,
     "transcript": """
@@ -21,7 +21,8 @@ transcripts* {above.id} attempt {above.attempt}, {role}:
 """,
 }
 _ATTEMPTS = """
-attempts* Attempt {attempt}[ by {by}]: [{outcome:spoken}][{outcome:!not finished}][ in {seconds:duration}]\
+attempts* {attempt:?}
+* Attempt {attempt}[ by {by}]: [{outcome:spoken}][{outcome:!not finished}][ in {seconds:duration}]\
 [, commit {commit:short}][: {reason}]
 *   next: {fix}
 *   {freed:?its snapshots were freed: its files cannot be shown or restored}
@@ -31,8 +32,7 @@ attempts* Attempt {attempt}[ by {by}]: [{outcome:spoken}][{outcome:!not finished
 *   sandbox: {result.sandbox}
 * evidence*   {words}
 * * {below:tail}
-* ledger*40   {status}: [{actual} ][{actual:!unchanged }][symbol {symbol} in ][{path}], declared [{declared}]\
-[{declared:!nothing}]
+* ledger*40   {}
 * messages*   its commit: {}
 * tool_files*   left by a tool: {}
 *   the builder: {said}
@@ -107,12 +107,25 @@ def _attempt(attempt: phrases.Data) -> phrases.Data:
         "keeps": attempt.get("checkpoint") if is_kept else None,
         "kept": attempt.get("kept") if is_kept else None,
         "used": _used(attempt),
-        "ledger": sorted(attempt.get("ledger") or (), key=lambda line: line["status"] == RECORDED),
+        "ledger": [*map(_change, sorted(attempt.get("ledger") or (), key=lambda line: line["status"] == RECORDED))],
         "evidence": [
             {"words": phrases.evidence(row), "below": row.get("output") if phrases.says_why(row) else None}
             for row in attempt.get("evidence", ())
         ],
     }
+
+
+def _change(line: phrases.Data) -> str:
+    """Return how a path or symbol changed, and whether the plan declared that."""
+    where = f" in {line['path']}" if line["path"] else ""
+    if line["status"] == NOT_JUDGED and "symbol" in line and not line.get("declared"):
+        return f"symbols{where}: not judged, because idumb cannot read the language or the file"
+    what = f"symbol {line['symbol']}{where}" if "symbol" in line else line["path"]
+    actual = line.get("actual") or ("" if "symbol" in line else "unchanged")
+    words = f"{actual} {what}".strip()
+    if line["status"] == DECLARED:
+        return f"{words}, as declared"
+    return f"{line['status']}: {words}, declared {line.get('declared') or 'nothing'}"
 
 
 def _used(attempt: phrases.Data) -> list[phrases.Data]:
