@@ -157,7 +157,9 @@ class _RepositoryChecks(Struct, frozen=True):
                 means="hooks of that folder run when idumb commits for you",
                 fix="set git.hooks to false in .idumb/config.yaml to skip them",
             )
-        yield health.passed(", ".join(name.removeprefix(".git/hooks/") for name in files.hooks()) or "none")
+        hooks = ", ".join(name.removeprefix(".git/hooks/") for name in files.hooks())
+        if hooks or not named:
+            yield health.passed(hooks or "none")
 
     def push(self) -> Iterator[Symptom]:
         for name, value in guarded_files.settings(self.place).items():

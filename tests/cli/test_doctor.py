@@ -147,6 +147,8 @@ def test_what_stands_in_the_way_is_named(project: Project) -> None:
     answer = doctor(project)
     assert "user.name" in problems(answer, "git.identity")[0]["fix"]
     assert ".husky" in problems(answer, "git.hooks")[0]["found"]
+    (hooks,) = (check for check in answer.data["checks"] if check["code"] == "git.hooks")
+    assert [symptom["state"] for symptom in hooks["symptoms"]] == ["warn"], "not also: none"
     assert ".gitignore:1:.idumb/" in problems(answer, "git.ignores")[0]["found"]
     assert [one["path"] for one in problems(answer, "git.locks")] == [str(lock)]
     doctor(project, "--fix")

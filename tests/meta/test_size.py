@@ -10,9 +10,9 @@ BUDGETS = {
     "app, engine rooms": 6_977,
     "app, use cases": 8_010,
     "composition": 691,
-    "cli, views": 4_214,
+    "cli, views": 4_242,
     "see and steer": 1_996,
-    "git": 4_416,
+    "git": 4_418,
     "store": 1_681,
     "system": 2_092,
     "gates": 1_847,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 389
-TESTS = 68_075
+TESTS = 68_108
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import shlex
+from collections.abc import Sequence
+from typing import Any
 
 from idumb.views import forms, markup, phrases
 
@@ -26,7 +29,7 @@ topics= {topic} | {title}
 """,
 }
 _DOCTOR = """
-checks* {state} | {code} | {said}
+rows* {state} | {code} | {said}
 * wrong*9     [{path}: ]{found}
 * *       {means}
 * *       next: {fix}
@@ -93,12 +96,22 @@ def install(data: phrases.Data) -> phrases.Lines:
 
 def doctor(data: phrases.Data) -> phrases.Lines:
     """Return a line for each check, and what is wrong below it: its meaning and the next step."""
-    checks = []
+    rows = []
     for check in data["checks"]:
         fine = [symptom["found"] for symptom in check["symptoms"] if symptom["state"] == "ok" and symptom["found"]]
         wrong = [symptom for symptom in check["symptoms"] if symptom["state"] != "ok"]
-        checks.append({**check, "said": fine or ("" if wrong else check["about"]), "wrong": wrong})
-    return forms.fill(_DOCTOR, {**data, "checks": checks})
+        if fine and wrong:
+            rows.append({**check, "state": "ok", "said": fine})
+        said = "" if wrong else fine or check["about"]
+        rows.append({**check, "said": said, "wrong": _told_once(wrong)})
+    return forms.fill(_DOCTOR, {**data, "rows": rows})
+
+
+def _told_once(wrong: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Return symptoms, without meaning and next step if the symptom before has the same."""
+    nothing = {"means": "", "fix": "", "fixes": False}
+    pairs = itertools.pairwise([nothing, *wrong])
+    return [row | nothing if all(row[name] == last[name] for name in nothing) else row for last, row in pairs]
 
 
 def deinit(data: phrases.Data) -> phrases.Lines:

@@ -245,3 +245,24 @@ _FLOW = {
 )
 def test_a_line_says_what_is_so(text: str, data: dict[str, Any], line: str) -> None:
     assert line in answer.render(text, data).splitlines()
+
+
+def test_doctor_says_what_is_fine_apart_and_a_cause_once() -> None:
+    wrong = [{"state": "warn", "found": "kept", "path": p, "means": "M", "fix": "F", "fixes": False} for p in "ab"]
+    fine = {"state": "ok", "found": "2 files", "path": "", "means": "", "fix": "", "fixes": False}
+    check = {"code": "store.private", "state": "warn", "about": "A", "symptoms": [*wrong, fine]}
+    counts = {"problem": 0, "warn": 1, "not_examined": 0}
+    assert answer.render("set_up.doctor", {"checks": [check], "counts": counts, "fixed": []}).splitlines()[:6] == [
+        "ok    store.private  2 files",
+        "warn  store.private",
+        "    a: kept",
+        "      M",
+        "      next: F",
+        "    b: kept",
+    ]
+
+
+def test_names_of_programs_stay_as_they_are() -> None:
+    part = {"name": "adapter_version", "value": {"git_lfs": "3.4"}, "absent": False, "source": None}
+    data = {"task": "T1-01", "attempt": 1, "run": "r", "builder": "b", "digest": "d", "parts": [part]}
+    assert "  adapter version:  git_lfs 3.4\n" in answer.render("show.envelope", data)
