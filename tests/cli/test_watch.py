@@ -121,4 +121,4 @@ def test_without_a_terminal_the_lines_of_another_process_come_until_its_run_ends
     assert seen[0].startswith("[1/1] T1-01 Task T1-01")
     assert any(line.strip().startswith("completed in") for line in seen)
     assert "".join(seen).count("\a") == 1
-    assert seen[-1].lstrip("\a") == "Phase 1: the run is completed, 1 of 1 tasks done\n"
+    assert seen[-1].lstrip("\a") == "Phase 1: the run is completed, 1 of 1 task done\n"
