@@ -44,8 +44,6 @@ _STANDING = {
     proof.UNPROVEN: "unproven",
 }
 _WEAK = {UNPROVEN: "unproven", OPINION: "opinion only"}
-
-
 _TITLE = 60
 
 

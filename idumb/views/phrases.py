@@ -28,7 +28,8 @@ def findings(rows: Iterable[Data]) -> list[str]:
 
 BLOCKED = "blocked* Blocked by {by} ({status}[: {reason}]): {tasks}"
 QUESTIONS = """
-decisions* {id}: {what}
+decisions* {id:?}
+* {id}: {what}
 *   why: {why}
 * evidence*   - {}
 * choices*   [{command}][{command:!}idumb decide {above.id} {id}]

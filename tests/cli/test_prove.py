@@ -172,6 +172,7 @@ def test_a_colleague_proves_a_phase_without_a_log(clone: Project, tmp_path: Path
     answer = clone.quick("prove", "1", "--approve", agreed(clone), "--summary", str(summary), "--json")
     assert answer.code == 0, answer
     assert "| T1-01 | proven |" in summary.read_text(encoding="utf-8")
+    assert summary.read_text(encoding="utf-8").endswith("|\n\n"), "one empty line parts two of them"
     SCHEMA.validate(answer.data)
     assert (answer.data["run"], answer.data["commit"]) == (None, clone.repo.head())
     assert [(row["id"], row["result"]) for row in answer.data["tasks"]] == [("T1-01", "proven")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from idumb.views import phrases
+from idumb.views import forms, phrases
 
 FORMS = {
     "approve": """
@@ -20,10 +20,6 @@ else {signed:?  signed}
 {decision}: {choice} is recorded.
 - Recorded in the plan, as version {version} of the contract
 - Verification of the phase: {verification}
-""",
-    "decisions": f"""
-{phrases.QUESTIONS}
-else No questions are waiting for an answer.
 """,
     "drop": """
 Dropped {task}: {tasks:5} will not run.
@@ -48,6 +44,11 @@ else Its changes stay uncommitted in the working tree: {{left:5}}
 {phrases.BLOCKED}
 """,
 }
+
+
+def decisions(data: phrases.Data) -> phrases.Lines:
+    """Return the questions, with an empty line between them."""
+    return forms.fill(phrases.QUESTIONS, data)[1:] or ["No questions are waiting for an answer."]
 
 
 def show_letter(data: phrases.Data) -> phrases.Lines:

@@ -56,7 +56,6 @@ Stopped: {{stopped}}
 failures*   {{id}} {{title:60}}: {{reason}}
 {{blocked:?}}
 {phrases.BLOCKED}
-{{decisions:?}}
 {phrases.QUESTIONS}
 {{failure:?}}
 Failed step: {{failure.step_id}}[ ({{failure.tool}})]

@@ -266,3 +266,10 @@ def test_names_of_programs_stay_as_they_are() -> None:
     part = {"name": "adapter_version", "value": {"git_lfs": "3.4"}, "absent": False, "source": None}
     data = {"task": "T1-01", "attempt": 1, "run": "r", "builder": "b", "digest": "d", "parts": [part]}
     assert "  adapter version:  git_lfs 3.4\n" in answer.render("show.envelope", data)
+
+
+def test_an_empty_line_parts_questions() -> None:
+    text = answer.render("decide.decisions", {"decisions": [DECISION, {**DECISION, "id": "T1-06.work"}]})
+    assert text.startswith("T1-05.work: Which name?\n")
+    assert "\n\nT1-06.work: Which name?\n" in text
+    assert answer.render("decide.decisions", {"decisions": []}) == "No questions are waiting for an answer.\n"
