@@ -10,7 +10,7 @@ BUDGETS = {
     "app, engine rooms": 6_978,
     "app, use cases": 8_010,
     "composition": 691,
-    "cli, views": 4_240,
+    "cli, views": 4_244,
     "see and steer": 1_996,
     "git": 4_418,
     "store": 1_681,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 389
-TESTS = 68_116
+TESTS = 68_124
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -273,3 +273,11 @@ def test_an_empty_line_parts_questions() -> None:
     assert text.startswith("T1-05.work: Which name?\n")
     assert "\n\nT1-06.work: Which name?\n" in text
     assert answer.render("decide.decisions", {"decisions": []}) == "No questions are waiting for an answer.\n"
+
+
+def test_an_empty_line_parts_what_a_dry_run_says() -> None:
+    report = {"tasks": [_row("T1-01", "completed")], "would_commit": [{"task": "T1-01", "subject": "a"}], "files": []}
+    data = {"phase": "1", "outcome": "complete", "dry_run": {**report, "diff": ""}}
+    text = answer.render("run.ended", data)
+    assert "\n\nTasks:\n  T1-01" in text
+    assert "\n\nWould commit:\n  T1-01" in text
