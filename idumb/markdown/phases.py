@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
-from idumb.domain import phase_documents, whole_numbers
+from idumb.domain import whole_numbers
+
+if TYPE_CHECKING:
+    from markdown_it.token import Token
 
 # Names of folders and files
 
@@ -77,14 +80,7 @@ _TITLED = re.compile(
     rf"(?:\[.\]\s*)?Phase\s+({_DIGITS})(?:\s*(?::|—|–|--|-(?=\s)|\.(?=\s))\s*|\s+|$)(.*)", re.IGNORECASE
 )
 _CELL = re.compile(rf"(?:Phase\s+)?({_DIGITS})\.?(?:(?:\s*(?::|—|–|-(?=\s))\s*|\s+)(.*))?", re.IGNORECASE)
-_BOX = re.compile(r"^\[.\]\s*")
-_UNDERLINE = re.compile(r" {0,3}(?:=+|-{2,})\s*")
-_BOLD = re.compile(r"(\*\*|__)(.+?)\1")
-_LINK = re.compile(r"\[([^\[\]]*)\]\([^()]*\)")
-_MARKUP = re.compile(r"`([^`]+)`|\\([^\w\s])|(?<!\s)\*+|\*+(?!\s)|~~|(?<!\w)_+|_+(?!\w)")
-_HASHES = re.compile(r"^#+[ \t]+|(?:^|[ \t]+)#+[ \t]*$")
-_BELOW_HEADER = re.compile(r"[>\s|:-]*-[\s|:-]*")
-_OTHER_BLOCK = re.compile(r"\s*(?:[-*+]|\d{1,9}[.)])\s|[\s>]*[|>]| {4}|\t")
+_BOX = re.compile(r"\[.\]\s*")
 _ITEM = re.compile(r"(\s*(?:[-*+]|\d{1,9}[.)])\s+(?:\[.\]\s*)?)(\*\*|__)?(?=\S)")
 
 
@@ -97,73 +93,81 @@ class Phase(NamedTuple):
     level: int
 
 
+class _Roadmap:
+    """`lines` of the text, `levels` of its headings by line, and every `mention` of a phase; lines count from 0.
+
+    A heading, list item or table row that begins with a phase mentions it.
+    """
+
+    def __init__(self, text: str) -> None:
+        from markdown_it import MarkdownIt
+
+        self.lines = text.replace("\r\n", "\n").split("\n")
+        markdown = MarkdownIt("commonmark").enable(["table", "strikethrough"])
+        tokens = markdown.parse("\n".join(self.lines).replace("\r", " "))
+        self.levels: dict[int, int] = {}
+        self.mentions: list[Phase] = []
+        for n, token in enumerate(tokens):
+            at, level = token.map[0] if token.map else 0, 0
+            if token.type == "heading_open":
+                self.levels[at] = level = int(token.tag[1])
+            if (mention := _mention(tokens[n : n + 6], level)) is not None:
+                self.mentions.append(Phase(*mention, at + 1, level))
+
+    def end(self, at: int) -> int:
+        """Return the line after the section, or after the item, that starts at a line."""
+        if at in self.levels:
+            return next((n for n in self.levels if n > at and self.levels[n] <= self.levels[at]), len(self.lines))
+        indent, below = _indent(self.lines[at]), range(at + 1, len(self.lines))
+        ends = (n for n in below if not self.lines[n].strip() or _indent(self.lines[n]) <= indent)
+        return next(ends, len(self.lines))
+
+
+def _mention(tokens: Sequence[Token], level: int) -> tuple[str, str] | None:
+    """Return number and title if a heading, list item or row begins with these tokens and names a phase."""
+    kinds = [token.type for token in tokens]
+    if kinds[:2] == ["tr_open", "td_open"]:
+        row = _CELL.fullmatch(_plain(tokens[2].children or []))
+        second = _plain(tokens[5].children or []) if kinds[4:5] == ["td_open"] else ""
+        return (row[1], _title(row[2] or second)) if row else None
+    if not level and kinds[:2] != ["list_item_open", "paragraph_open"]:
+        return None
+    named = _TITLED.match(_headline(tokens[1 if level else 2].children or []))
+    return (named[1], _title(named[2])) if named and (level or named[2]) else None
+
+
+def _headline(children: Sequence[Token]) -> str:
+    """Return the first line of a text, or its bold start, without a checkbox."""
+    text = [child for child in children if child.content or child.type not in ("text", "html_inline")]
+    if text and text[0].type == "text" and _BOX.fullmatch(text[0].content):
+        text = text[1:]
+    if text and text[0].type == "strong_open":
+        text = text[: [child.type for child in text].index("strong_close")]
+    return _plain(text).partition("\n")[0]
+
+
+def _plain(children: Sequence[Token]) -> str:
+    return "".join("\n" if "break" in child.type else child.content for child in children).strip()
+
+
 def roadmap_phases(text: str) -> tuple[Phase, ...]:
     """Return each phase once, in the order of first mention."""
-    first = {phase.number: phase for phase in reversed(_mentions(_lines(text)))}
+    first = {phase.number: phase for phase in reversed(_Roadmap(text).mentions)}
     return tuple(sorted(first.values(), key=lambda phase: phase.line))
 
 
 def roadmap_section(text: str, number: str) -> str:
     """Return the roadmap's section about a phase, or the item or row that names it; "" if there is none."""
-    lines = _lines(text)
-    own = [phase for phase in _mentions(lines) if same_phase(phase.number, number)]
+    roadmap = _Roadmap(text)
+    own = [phase for phase in roadmap.mentions if same_phase(phase.number, number)]
     phase = next((phase for phase in own if phase.level), own[0] if own else None)
-    return "\n".join(lines[phase.line - 1 : _end(lines, phase.line - 1)]).strip("\n") if phase else ""
-
-
-def _lines(text: str) -> list[str]:
-    return text.replace("\r\n", "\n").split("\n")
-
-
-def _mentions(lines: list[str]) -> list[Phase]:
-    """Return every heading, list item and table row that begins with a phase."""
-    levels, mentions, in_table = _levels(lines), list[Phase](), False
-    for n, line in phase_documents.unfenced(lines):
-        in_table = "|" in line and (in_table or _BELOW_HEADER.fullmatch(line) is not None)
-        mention = _mention(line, levels.get(n, 0), in_table=in_table)
-        mentions += [Phase(*mention, n + 1, levels.get(n, 0))] if mention else []
-    return mentions
-
-
-def _levels(lines: list[str]) -> dict[int, int]:
-    """Return the levels of headings by line (from 0), also of underlined ones."""
-    plain = (n for n, line in phase_documents.unfenced(lines[:-1]) if line.strip() and not _OTHER_BLOCK.match(line))
-    underlined = {n: 1 if "=" in lines[n + 1] else 2 for n in plain if _UNDERLINE.fullmatch(lines[n + 1])}
-    return dict(sorted((underlined | phase_documents.levels(lines)).items()))
-
-
-def _mention(line: str, level: int, *, in_table: bool) -> tuple[str, str] | None:
-    """Return number and title."""
-    text = line.lstrip("> \t")
-    item = _ITEM.match(text)
-    if in_table and not level and item is None:
-        first, _, second = text.strip("| \t").partition("|")
-        match = _CELL.fullmatch(_plain(first))
-        return (match[1], _title(match[2] or _plain(second.partition("|")[0]))) if match else None
-    if not level and item is None and not _HASHES.match(text):
-        return None
-    text = _BOX.sub("", _HASHES.sub("", text[len(item[1]) :] if item and not level else text))
-    bold = _BOLD.match(text)
-    match = _TITLED.match(_plain(bold[2] if bold else text))
-    return (match[1], _title(match[2])) if match and (level or match[2]) else None
-
-
-def _plain(text: str) -> str:
-    return _MARKUP.sub(r"\1\2", _LINK.sub(r"\1", text)).strip()
+    lines = roadmap.lines[phase.line - 1 : roadmap.end(phase.line - 1)] if phase else []
+    return "\n".join(lines).strip("\n")
 
 
 def _title(text: str) -> str:
     """Return a title without a remark after a dash."""
     return re.split(r"\s+(?:—|–|--)\s+", text.strip(), maxsplit=1)[0].strip(" *_:")
-
-
-def _end(lines: list[str], at: int) -> int:
-    """Return the line after the section, or after the item, that starts at a line."""
-    levels, indent = _levels(lines), _indent(lines[at])
-    if at in levels:
-        return next((n for n in levels if n > at and levels[n] <= levels[at]), len(lines))
-    below = (n for n in range(at + 1, len(lines)) if not lines[n].strip() or _indent(lines[n]) <= indent)
-    return next(below, len(lines))
 
 
 def _indent(line: str) -> int:
@@ -175,7 +179,7 @@ def with_phase(text: str, number: str, title: str, goal: str, after: str = "") -
 
     The phase follows phase `after` and its earlier insertions, or ends the roadmap.
     """
-    name, before = f"Phase {number}: {title}", _mentions(_lines(text))
+    name, before = f"Phase {number}: {title}", _Roadmap(text).mentions
     if after:
         inserted = _behind(text, after, name, goal)
         if inserted is not None and [p.number for p in roadmap_phases(inserted) if p.number != number] == [
@@ -195,26 +199,32 @@ def _section_of(level: int, name: str, goal: str) -> list[str]:
 def _behind(text: str, after: str, name: str, goal: str) -> str | None:
     """Return the text with the phase inserted after the heading or list item of another; None without either."""
     end = "\r\n" if "\r\n" in text else "\n"
-    lines = text.split(end)
-    mentions = _mentions(lines)
+    lines, roadmap = text.split("\n"), _Roadmap(text)
+    mentions = roadmap.mentions
     heading = next((p for p in mentions if p.level and same_phase(p.number, after)), None)
     if heading is not None:
-        stop = _end(lines, heading.line - 1)
+        stop = roadmap.end(heading.line - 1)
         inserted = {p.line - 1 for p in mentions if p.level and _is_inserted(p.number, after)}
         while stop in inserted:
-            stop = _end(lines, stop)
+            stop = roadmap.end(stop)
         if stop == len(lines):
             return None  # the last one: the new one ends the roadmap
         gap = [""] if lines[stop - 1].strip() else []
-        return end.join([*lines[:stop], *gap, *_section_of(heading.level, name, goal), *lines[stop:]])
+        return _inserted(lines, stop, [*gap, *_section_of(heading.level, name, goal)], end)
     items = [p for p in mentions if same_phase(p.number, after) or _is_inserted(p.number, after)]
     at = max((p.line - 1 for p in items if _ITEM.match(lines[p.line - 1])), default=-1)
     marks = _ITEM.match(lines[at]) if at >= 0 else None
     if marks is None:
         return None
-    stop, bold, begin = _end(lines, at), marks[2] or "", re.sub(r"\[.\]", "[ ]", marks[1])
+    stop, bold, begin = roadmap.end(at), marks[2] or "", re.sub(r"\[.\]", "[ ]", marks[1])
     words = f"{begin}{bold}{name}{bold}{f' - {goal}' if goal else ''}"
-    return end.join([*lines[:stop], words, *lines[stop:]])
+    return _inserted(lines, stop, [words], end)
+
+
+def _inserted(lines: list[str], stop: int, new: list[str], end: str) -> str:
+    """Return the text with new lines, which have this end; those of the text keep theirs."""
+    above, below = "\n".join(lines[:stop]), lines[stop:]
+    return above + "\n" + end.join([*new, "\n".join(below)]) if below else above + end + end.join(new)
 
 
 def _is_inserted(number: str, after: str) -> bool:

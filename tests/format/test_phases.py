@@ -102,6 +102,7 @@ def test_a_roadmap_names_phases_in_lists_headings_and_tables() -> None:
         ("| Phase | Name |\n|---|---|\n| 1 | Ground |\n| 2 | use `__x__` now |\n---\n", ["Ground", "use __x__ now"]),
         ("| 2026 | year |\n|---|---|\n| 1 | Ground |\n\n7 gates | none a phase\n", ["Ground"]),
         ("```x``` is code\n\n## Phase 1: Ground\n", ["Ground"]),
+        ("````\n```\n````\n\n## Phase 1: Ground of `*.md`\n", ["Ground of *.md"]),
         ("> ## Phase 1: Ground\n> - Phase 2: Walls\n", ["Ground", "Walls"]),
         (
             "## Phase 1: Learn C#\n## Phase 2: Old `*.c` \\* new ##\n- Phase 3: 2 * 3 [x] *y*\n",
@@ -202,6 +203,12 @@ def test_a_phase_is_inserted_after_another_heading_and_its_earlier_insertions(en
     assert twice.replace(expected.removeprefix(f"Deep.{end}{end}"), "") == text
     last = phases.with_phase(text, "02.1", "Glass", "", "2")
     assert last == f"{text}{end}### Phase 02.1: Glass{end}"
+
+
+def test_a_phase_is_inserted_between_lines_that_keep_their_ends() -> None:
+    text = "# Roadmap\n\n## Phase 1: Ground\r\n\r\nDig.\n\n## Phase 2: Walls\n"
+    more = phases.with_phase(text, "1.1", "Ditch", "", "1")
+    assert more == text.replace("## Phase 2", "## Phase 1.1: Ditch\r\n\r\n## Phase 2")
 
 
 def test_a_phase_is_inserted_after_the_item_if_there_is_no_heading() -> None:

@@ -6,7 +6,7 @@ from tests.meta import size
 
 BUDGETS = {
     "domain": 7_864,
-    "markdown": 6_354,
+    "markdown": 6_358,
     "app, engine rooms": 6_978,
     "app, use cases": 8_010,
     "composition": 691,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 389
-TESTS = 68_124
+TESTS = 68_131
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 389_142  # bytes of README.md and docs/
+PAGES = 389_139  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

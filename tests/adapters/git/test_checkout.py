@@ -238,7 +238,7 @@ def test_files_have_the_line_endings_and_filters_of_the_user_and_scans_those_of_
     assert [sandbox.git("cat-file", "blob", f"{raw}:{name}") for name in ("a.txt", "b.up")] == ["z\r", "new"]
     assert checkout.raw(scanned, ["a.bin"]) == scanned
     subprocess.run(["rm", "-r", checkout.top], check=True)
-    assert checkout.raw(scanned, ["a.txt", "b.up", "gone"]) == raw, "the folder is made anew"
+    assert checkout.raw(scanned, ["a.txt", "b.up", "gone"]) == raw, "the folder was made again"
 
 
 def test_a_file_that_the_user_had_in_another_form_of_the_same_content_has_that_form(
