@@ -318,20 +318,25 @@ def _inputs(plan: Plan, given: Mapping[str, str], document: Document | None) -> 
 
 def _handoff(services: Services, source: str, name: str | None) -> Document:
     document = handoffs.find(services, source)
-    id, receiver = document.handoff_id, handoff.workflow_of(document.to_agent)
+    receiver = handoff.workflow_of(document.to_agent)
+    if receiver is None or (name is not None and name != receiver):
+        words = f"is for {document.to_agent}, not for {name or 'a workflow'}."
+        raise _unusable(document, "workflow.other-handoff", words)
+    if document.status not in (handoff.PENDING, handoff.IN_PROGRESS):
+        reopen = Action.of("handoff", "update", document.handoff_id, handoff.PENDING)
+        again = Choice("again", "let a workflow take it up again", "then run the command again", reopen)
+        raise _unusable(document, "workflow.handoff-over", f"is already {document.status}.", reopen, again)
     task = run_lookup.run_of(services, document.run).tasks.get(document.task)
     is_done = task is not None and task.status in outcome.DONE
-    code, words, hint, details = "", "", Action.of("handoff", "list"), dict[str, Any](handoff=id)
-    if receiver is None or (name is not None and name != receiver):
-        code, words = "workflow.other-handoff", f"is for {document.to_agent}, not for {name or 'a workflow'}."
-    elif document.status not in (handoff.PENDING, handoff.IN_PROGRESS):
-        code, words = "workflow.handoff-over", f"is already {document.status}."
-        hint = Action.of("handoff", "update", id, handoff.PENDING)
-        again = Choice("again", "let a workflow take it up again", "then run the command again", hint)
-        details["choices"] = actions.rows((again,))
-    elif task is None or not is_done or task.attempt.number != document.attempt:
-        code = "workflow.handoff-stale"
+    if task is None or not is_done or task.attempt.number != document.attempt:
         words = f"is out of date: {document.task} {'was done again' if is_done else 'was rolled back'} since."
-    if code:
-        raise Refusal(code, f"The handoff {id} {words}", hint=hint, details=details)
+        raise _unusable(document, "workflow.handoff-stale", words)
     return document
+
+
+_LIST = Action.of("handoff", "list")
+
+
+def _unusable(document: Document, code: str, words: str, hint: Action = _LIST, *choices: Choice) -> Refusal:
+    details = {"handoff": document.handoff_id, **({"choices": actions.rows(choices)} if choices else {})}
+    return Refusal(code, f"The handoff {document.handoff_id} {words}", hint=hint, details=details)

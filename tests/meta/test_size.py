@@ -8,7 +8,7 @@ BUDGETS = {
     "domain": 7_864,
     "markdown": 6_358,
     "app, engine rooms": 6_978,
-    "app, use cases": 8_010,
+    "app, use cases": 8_020,
     "composition": 691,
     "cli, views": 4_244,
     "see and steer": 1_996,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 389
-TESTS = 68_131
+TESTS = 68_132
 
 
 def test_no_room_is_above_its_budget() -> None:

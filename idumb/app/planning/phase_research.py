@@ -158,22 +158,24 @@ def _require_open(context: PhaseContext, answers: Mapping[str, str]) -> None:
     phase, path = context.location.phase, context.location.path("CONTEXT")
     by_id = {q.id: q for q in context.questions}
     for identity, answer in answers.items():
-        hint: Action | str = Action.of("plan", "discuss", phase)
         if identity not in by_id:
-            listed = ", ".join(by_id) or "none yet"
-            code, words = "question.unknown", f"Phase {phase} has no question {identity}; its questions: {listed}."
-        elif by_id[identity].answer:
-            code, words = (
+            raise InputError(
+                "question.unknown",
+                f"Phase {phase} has no question {identity}; its questions: {', '.join(by_id) or 'none yet'}.",
+                hint=Action.of("plan", "discuss", phase),
+            )
+        if by_id[identity].answer:
+            raise Refusal(
                 "question.answered",
                 f"{identity} is already answered, and idumb does not overwrite an answer.",
+                hint=f"Change the answer in {path}",
             )
-            hint = f"Change the answer in {path}"
-        elif not wording.as_markdown(answer).strip():
-            code, words = "question.no-answer", f"The answer to {identity} is empty."
-            hint = Action.of("plan", "discuss", phase, "--answer", f"{identity}=TEXT")
-        else:
-            continue
-        raise (Refusal if code == "question.answered" else InputError)(code, words, hint=hint)
+        if not wording.as_markdown(answer).strip():
+            raise InputError(
+                "question.no-answer",
+                f"The answer to {identity} is empty.",
+                hint=Action.of("plan", "discuss", phase, "--answer", f"{identity}=TEXT"),
+            )
 
 
 def _new_questions(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec.structs import replace
 
 from idumb.app.contract import loading
@@ -51,18 +49,26 @@ def phase_of_step_plan(path: str) -> str:
     phase = path if phase_ids.path_of(path) is not None else phase_ids.phase_of(path)
     if phase is not None:
         return phase
-    code, hint, details = "plan.bad-name", "Rename it", dict[str, Any]()
-    words = f"A step plan cannot be at {path!r}: its folders and its name hold letters, digits, `.`, `_` and `-` only."
     if not path.endswith(phase_ids.SUFFIXES):
-        code, hint = "plan.no-step-plan", str(Action.of("help", "step-plans"))
-        words = f"{path} is not a step plan: its name does not end in {' or '.join(phase_ids.SUFFIXES)}."
         run = Choice("phase", "run a phase", "it shows what will run, and asks", Action.of("execute-phase", path))
         is_phase = path[:1].isdigit() and "/" not in path
-        details = {"choices": actions.rows((run,) * is_phase)}
-    elif path == ".." or path.startswith("../"):
-        code, hint = "plan.outside-repository", "Copy it into the repository, and commit it there"
-        words = f"{path} is outside the repository, so idumb cannot read its history."
-    raise InputError(code, words, hint=hint, details=details)
+        raise InputError(
+            "plan.no-step-plan",
+            f"{path} is not a step plan: its name does not end in {' or '.join(phase_ids.SUFFIXES)}.",
+            hint=Action.of("help", "step-plans"),
+            details={"choices": actions.rows((run,) * is_phase)},
+        )
+    if path == ".." or path.startswith("../"):
+        raise InputError(
+            "plan.outside-repository",
+            f"{path} is outside the repository, so idumb cannot read its history.",
+            hint="Copy it into the repository, and commit it there",
+        )
+    raise InputError(
+        "plan.bad-name",
+        f"A step plan cannot be at {path!r}: its folders and its name hold letters, digits, `.`, `_` and `-` only.",
+        hint="Rename it",
+    )
 
 
 def run_quick(services: Services, quick_request: QuickRequest, request: Request) -> Result:

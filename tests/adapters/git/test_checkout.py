@@ -435,6 +435,7 @@ def test_the_user_s_sparse_checkout_applies(sandbox: GitSandbox, proof: Take) ->
 def test_work_that_the_user_s_sparse_checkout_omits_is_shown_before_and_after_its_delivery(
     sandbox: GitSandbox, proof: Take
 ) -> None:
+    """R-GIT-7."""
     sandbox.write_all({"in/a.txt": "a\n", "out/b.txt": "b\n"})
     base = sandbox.commit()
     sandbox.write("out/new.txt", "new\n")
