@@ -57,7 +57,16 @@ def options(name: str, command: click.Command) -> Iterator[tuple[str, str]]:
     for parameter in command.params:
         record = parameter.get_help_record(own) if isinstance(parameter, click.Option) else None
         if record is not None and record[0] != "--json":
-            yield record[0].replace("|", " or ").replace("INTEGER RANGE", "N"), record[1].replace("  [", " [")
+            meaning = record[1].replace("  [required]", "").replace("  [", " [")
+            yield record[0].replace("|", " or ").replace("INTEGER RANGE", "N"), meaning
+
+
+def usage(name: str, command: click.Command) -> list[str]:
+    """Return the arguments and the required options."""
+    pieces = command.collect_usage_pieces(click.Context(command, info_name=f"idumb {name}"))
+    required = (each for each in command.params if isinstance(each, click.Option) and each.required)
+    flags = [f"{each.opts[0]} {each.metavar or each.human_readable_name.upper()}" for each in required]
+    return [*(piece for piece in pieces if piece != "[OPTIONS]"), *flags]
 
 
 def listed(rows: Sequence[tuple[str, str]]) -> Iterator[str]:
@@ -76,8 +85,7 @@ def shared_by(name: str, command: click.Command) -> Sequence[str]:
 
 
 def section(name: str, command: click.Command) -> str:
-    own = click.Context(command, info_name=f"idumb {name}")
-    pieces = [piece for piece in command.collect_usage_pieces(own) if piece != "[OPTIONS]"]
+    pieces = usage(name, command)
     help_lines = inspect.cleandoc(command.help or "").replace("\b\n", "").splitlines()
     is_action = " " in name
     lines = [f"### {' '.join([name, *pieces])}" if is_action else f"## {name}", ""]

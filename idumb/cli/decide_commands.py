@@ -91,7 +91,7 @@ def approve_command(phase: str, revoke: bool, **flags: Any) -> Result:
 
 @options.command("accept", "app.running.task_overrides.accept", person=True, text="settled", opens=options.WRITES)
 @options.task
-@click.option("--why", required=True, help="The reason, which is recorded.")
+@click.option("--why", required=True, metavar="REASON", help="The reason, which is recorded.")
 def accept_command() -> None:
     """Accept a task as it is, with a reason.
 
@@ -102,7 +102,7 @@ def accept_command() -> None:
 
 @options.command("skip", person=True, text="settled", opens=options.WRITES)
 @options.task
-@click.option("--why", required=True, help="The reason, which is recorded.")
+@click.option("--why", required=True, metavar="REASON", help="The reason, which is recorded.")
 @options.yes
 def skip_command(services: options.Container, task: str, why: str, yes: bool) -> Result:
     """Skip a task, with a reason.
@@ -118,7 +118,7 @@ def skip_command(services: options.Container, task: str, why: str, yes: bool) ->
 
 @options.command("drop", person=True, opens=options.WRITES)
 @click.argument("target")
-@click.option("--why", required=True, help="The reason, which is recorded.")
+@click.option("--why", required=True, metavar="REASON", help="The reason, which is recorded.")
 def drop_command(services: options.Container, target: str, why: str) -> Result:
     """Abandon a phase, a task or a quick task.
 
@@ -160,7 +160,7 @@ def show_handoff_command() -> None:
 )
 @click.argument("name", metavar="ID")
 @click.argument("status", metavar="STATUS")
-@click.option("--why", default="", help="The reason, which is recorded.")
+@click.option("--why", metavar="REASON", default="", help="The reason, which is recorded.")
 def update_handoff_command() -> None:
     """Change the status of a handoff.
 

@@ -89,7 +89,7 @@ def submit_command(services: options.Container, task: str, say: str, **flags: An
 
 @options.command("give-up", "app.editor.give_up", text="run.give_up", opens=options.RUNS)
 @options.task
-@click.option("--why", required=True, help="The reason, which is recorded.")
+@click.option("--why", required=True, metavar="REASON", help="The reason, which is recorded.")
 @options.accept_git
 def give_up_command() -> None:
     """End a started task without its work.

@@ -81,7 +81,7 @@ def new_command(
 @_of_new_tasks
 @click.option("--plan", metavar="ID", help="The plan that receives it; the last one by default.")
 @click.option("--depends-on", multiple=True, metavar="ID", help="A dependency, or none; by default the last task.")
-@click.option("--why", default="", help="The reason, which is recorded.")
+@click.option("--why", metavar="REASON", default="", help="The reason, which is recorded.")
 @click.option("--hash", "agreed", metavar="HASH", help="Agree to the amended contract with this hash.")
 @options.yes
 def add_task_command(
