@@ -242,7 +242,7 @@ _PAIR = (str, str)
 @options.many("--decision", "TEXT", "Add a line to the decisions of the plan.", "decisions")
 @click.option("--from-file", is_flag=True, help="Adopt the changes that you made to the plan files.")
 @click.option("--plan", metavar="ID", help="The plan that receives tasks and decisions; the last one by default.")
-@click.option("--why", default="", help="The reason, which is recorded.")
+@click.option("--why", metavar="REASON", default="", help="The reason, which is recorded.")
 @click.option("--hash", "agreed", metavar="HASH", help="Agree to the amended contract with this hash.")
 @options.yes
 def amend_command(
