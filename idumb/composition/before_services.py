@@ -32,7 +32,7 @@ def find_project(start: str) -> discover.Project:
     if project.folder:
         require_plain(project)
     inner = discover.unused_project(start, project)
-    if inner is not None and os.path.isdir(discover.Project(project.repository, inner).state_dir):
+    if inner is not None and os.path.isdir(discover.Project(project.worktree, inner).state_dir):
         raise Refusal(
             "project.nested",
             f"{inner} is a project with runs of its own, and {project.root} around it is a project too.",
@@ -51,7 +51,7 @@ def require_plain(project: discover.Project) -> None:
         )
 
 
-def find_repository(start: str) -> discover.Repository:
+def find_repository(start: str) -> discover.Worktree:
     """Find the repository around a folder; every refusal has a hint."""
     try:
         return discover.find(start)
@@ -68,7 +68,7 @@ def saved_status(start: str) -> dict[str, Any] | None:
     if discover.unused_project(start, project) is not None:
         return None  # a new view warns of it
     view = status_view.read(project.state_dir, project.root)
-    return None if view is None else _with_owner(view, _owner(project.repository))
+    return None if view is None else _with_owner(view, _owner(project.worktree))
 
 
 def refreshed_status(services: Container) -> dict[str, Any]:
@@ -111,7 +111,7 @@ def _with_owner(view: dict[str, Any], owner: dict[str, Any] | None) -> dict[str,
     return {**view, "owner": owner, "next": {**view["next"], "command": None, "tool": None, "why": why}}
 
 
-def _owner(repository: discover.Repository) -> dict[str, Any] | None:
+def _owner(repository: discover.Worktree) -> dict[str, Any] | None:
     """Return the process that owns the working tree now. A saved view cannot know it."""
     path = os.path.join(repository.state_dir, "owner.json")
     if not os.path.lexists(path):
@@ -144,7 +144,7 @@ def surrounding_agent(start: str) -> str | None:
     return f"a process that idumb {owner['command']} started"
 
 
-def _belongs_to(repository: discover.Repository, folder: str) -> bool:
+def _belongs_to(repository: discover.Worktree, folder: str) -> bool:
     """Whether a folder is a working tree of this repository or one of idumb's checkouts of it."""
     from idumb.git.checkouts import places
 

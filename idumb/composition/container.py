@@ -92,12 +92,12 @@ class Container:
 
     def _open(self, project: discover.Project) -> None:
         self.project = project
-        self.repository = self.user_repository = project.repository  # a dry run has the user's ignored files elsewhere
+        self.repository = self.user_repository = project.worktree  # a dry run has the user's ignored files elsewhere
         self.root, self.folder, self.worktree = project.root, project.folder, project.key
         self.start = self.root
         common_dir = self.repository.common_dir
         self.clock = SystemClock()
-        owner, redactor = self.repository.worktree_id, lambda: self.redaction
+        owner, redactor = self.repository.name, lambda: self.redaction
         self.log = SqliteEventLog(self._database(), self.worktree, self.clock, owner=owner, redactor=redactor)
         self.log_files = SqliteLogFiles(self.log.database)
         self.consent = FileConsentStore(common_dir, self.folder)
@@ -194,7 +194,7 @@ class Container:
         from idumb.store.ownership import FileOwnership
 
         # All projects of a working tree share its HEAD and index, and so its lock.
-        owner = FileOwnership(self.log.database, self.repository.worktree_id, self.clock)
+        owner = FileOwnership(self.log.database, self.repository.name, self.clock)
         self.repository.guard = owner.guard  # from now on, a lost working tree refuses each effect
         return owner
 
@@ -355,7 +355,7 @@ class Container:
         return LocalSandboxes(self.root)
 
     @staticmethod
-    def guarded(*repositories: discover.Repository) -> tuple[str, ...]:
+    def guarded(*repositories: discover.Worktree) -> tuple[str, ...]:
         """Return what nothing in a sandbox may write: git folders, and the user's approvals and keys."""
         git = (folder for place in repositories for folder in (place.git_dir, place.common_dir))
         return (*git, user_folders.path(), user_folders.configuration())
@@ -392,7 +392,7 @@ class RehearsalContainer(Container):
     It asks no questions, because no answer would be kept.
     """
 
-    def __init__(self, user: Container, repository: discover.Repository) -> None:  # pylint: disable=super-init-not-called
+    def __init__(self, user: Container, repository: discover.Worktree) -> None:  # pylint: disable=super-init-not-called
         from idumb.views.terminal import ask
 
         self._open(discover.Project(repository, user.folder))

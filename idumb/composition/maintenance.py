@@ -50,7 +50,7 @@ def health_checks(services: Container, *, accept_loss: bool) -> tuple[Check, ...
         *doctor_checks.repository_checks(repository, services.backups, services.folder),
         *doctor_machine.checkout_checks(services, lambda: store.owned(folder)),
         *doctor_machine.repository_checks(machine, lambda: store.owned(folder)),
-        *store.checks(services.log, repository.worktree_id, services.clock, accept_loss=accept_loss),
+        *store.checks(services.log, repository.name, services.clock, accept_loss=accept_loss),
     )
 
 

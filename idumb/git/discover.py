@@ -20,32 +20,32 @@ PREFIX = "refs/idumb/"
 _HINT = "run idumb in a folder of a git repository, or make one with: git init"
 
 
-class Repository:
-    """Absolute real paths. `worktree_id` is `main`, or git's name of a linked worktree.
+class Worktree:
+    """A working tree of a repository, by absolute real paths. `name` is `main`, or git's name of a linked worktree.
 
     `git_dir` holds HEAD and index of this working tree; `common_dir` holds what all working trees share. `guard` is
     called before each effect on refs, branch and files; it raises if this process may no longer write. A plain class,
     because `idumb status` creates one, and typing or dataclasses would cost it more than everything else.
     """
 
-    __slots__ = ("common_dir", "git_dir", "guard", "root", "worktree_id")
+    __slots__ = ("common_dir", "git_dir", "guard", "name", "root")
     guard: Callable[[], None]
 
-    def __init__(self, root: str, git_dir: str, common_dir: str, worktree_id: str) -> None:
+    def __init__(self, root: str, git_dir: str, common_dir: str, name: str) -> None:
         self.root = root
         self.git_dir = git_dir
         self.common_dir = common_dir
-        self.worktree_id = worktree_id
+        self.name = name
         self.guard = lambda: None  # without an owner there is nothing to lose
 
     @property
     def state_dir(self) -> str:
         """Return the folder of this working tree's own idumb files."""
-        return os.path.join(self.common_dir, "idumb", "worktrees", self.worktree_id)
+        return os.path.join(self.common_dir, "idumb", "worktrees", self.name)
 
 
-def find(start: str = ".") -> Repository:
-    """Return the repository whose working tree contains `start`.
+def find(start: str = ".") -> Worktree:
+    """Return the working tree that contains `start`.
 
     Raises Refusal `git.not-a-repository`, `git.bare`, `git.inside-git-folder`, `git.broken-link` or
     `git.unusable-path`.
@@ -74,39 +74,39 @@ class Project:
     this working tree: runs, refs, reports. At the top it is the working tree's own name.
     """
 
-    __slots__ = ("folder", "key", "repository")
+    __slots__ = ("folder", "key", "worktree")
 
-    def __init__(self, repository: Repository, folder: str = "") -> None:
-        self.repository = repository
+    def __init__(self, worktree: Worktree, folder: str = "") -> None:
+        self.worktree = worktree
         self.folder = folder
-        self.key = project_key.key(repository.worktree_id, folder)
+        self.key = project_key.key(worktree.name, folder)
 
     @property
     def root(self) -> str:
         """Return the absolute path of the project's folder."""
-        return os.path.join(self.repository.root, self.folder) if self.folder else self.repository.root
+        return os.path.join(self.worktree.root, self.folder) if self.folder else self.worktree.root
 
     @property
     def state_dir(self) -> str:
         """Return the folder of the project's own idumb files in this working tree."""
-        return os.path.join(self.repository.common_dir, "idumb", "worktrees", self.key)
+        return os.path.join(self.worktree.common_dir, "idumb", "worktrees", self.key)
 
 
 CONFIGURATION, PLANS = ".idumb/config.yaml", ".planning"
 
 
-def find_project(start: str, repository: Repository) -> Project:
+def find_project(start: str, worktree: Worktree) -> Project:
     """Return the project of the folder `start`: of those that are set up, the outermost.
 
     If none is set up, that is the outermost folder with plans, and without any, the top. Outermost, so that a folder
     of examples with plans never hides the project around it.
     """
-    folders = list(_between(start, repository.root))
+    folders = list(_between(start, worktree.root))
     for name in (CONFIGURATION, PLANS):
         for folder in folders:
-            if os.path.lexists(os.path.join(repository.root, folder, name)):
-                return Project(repository, folder)
-    return Project(repository)
+            if os.path.lexists(os.path.join(worktree.root, folder, name)):
+                return Project(worktree, folder)
+    return Project(worktree)
 
 
 def unused_project(start: str, project: Project) -> str | None:
@@ -114,9 +114,9 @@ def unused_project(start: str, project: Project) -> str | None:
 
     They are not used. The path is relative to the top of the repository; None if there is no such folder.
     """
-    for folder in _between(start, project.repository.root):
+    for folder in _between(start, project.worktree.root):
         if len(folder) > len(project.folder) and any(
-            os.path.lexists(os.path.join(project.repository.root, folder, name))
+            os.path.lexists(os.path.join(project.worktree.root, folder, name))
             for name in (CONFIGURATION, ".planning/phases")
         ):
             return folder
@@ -160,8 +160,8 @@ def listed(common_dir: str, folder: str) -> dict[str, str]:
     return packed | loose
 
 
-def at(root: str) -> Repository:
-    """Return the repository whose working tree starts at `root`, which has a `.git` folder or file."""
+def at(root: str) -> Worktree:
+    """Return the working tree whose top is `root`, which has a `.git` folder or file."""
     git_dir = os.path.realpath(_target(os.path.join(root, ".git")))
     try:
         with open(os.path.join(git_dir, "commondir"), "rb") as stream:
@@ -177,7 +177,7 @@ def at(root: str) -> Repository:
             raise errors.Refusal("git.unusable-path", f"{odd} {words}", hint=hint)
     name = MAIN if git_dir == common_dir else os.path.basename(git_dir)
     # A linked worktree may be called `main` too.
-    return Repository(root, git_dir, common_dir, f"{MAIN}-linked" if name == MAIN and git_dir != common_dir else name)
+    return Worktree(root, git_dir, common_dir, f"{MAIN}-linked" if name == MAIN and git_dir != common_dir else name)
 
 
 def _shown(path: str) -> str:

@@ -11,7 +11,7 @@ from msgspec import Struct
 from idumb.domain import errors, health
 from idumb.domain.health import Check, Symptom
 from idumb.git import git_program, guarded_files, open_repository, status
-from idumb.git.discover import Repository
+from idumb.git.discover import Worktree
 from idumb.system import process_tree
 from idumb.system.atomic_write import FileBackupStore
 
@@ -25,9 +25,9 @@ def program_checks() -> tuple[Check, ...]:
     return (Check("git.program", "the git program is installed and new enough", _program),)
 
 
-def repository_checks(place: Repository, backups: FileBackupStore, folder: str = "") -> tuple[Check, ...]:
+def repository_checks(worktree: Worktree, backups: FileBackupStore, folder: str = "") -> tuple[Check, ...]:
     """`folder` is that of the project."""
-    checks = _RepositoryChecks(place, backups, folder)
+    checks = _RepositoryChecks(worktree, backups, folder)
     return (
         Check("git.repository", "idumb can work in the repository", checks.repository),
         Check("git.state", "no merge or similar operation is in progress", checks.state),
@@ -61,18 +61,18 @@ _CHECKPOINT = ".idumb/brain/execution/1/checkpoint-T1-01.md"
 
 
 class _RepositoryChecks(Struct, frozen=True):
-    place: Repository
+    worktree: Worktree
     backups: FileBackupStore
     folder: str
 
     def repository(self) -> Iterator[Symptom]:
         try:
-            open_repository.repository(self.place)
+            open_repository.repository(self.worktree)
         except errors.Refusal as refusal:
             yield health.problem(refusal.message, means="no task can run here", fix=refusal.hint or "")
         else:
-            yield health.passed(self.place.root)
-        settings = guarded_files.settings(self.place)
+            yield health.passed(self.worktree.root)
+        settings = guarded_files.settings(self.worktree)
         if "extensions.partialclone" in settings or any(name.endswith(".promisor") for name in settings):
             yield health.warn(
                 "it is a partial clone",
@@ -81,17 +81,17 @@ class _RepositoryChecks(Struct, frozen=True):
             )
 
     def state(self) -> Iterator[Symptom]:
-        obstacle = status.obstacle(self.place)
+        obstacle = status.obstacle(self.worktree)
         if obstacle is not None and obstacle[0] not in {"git.index-locked", "git.unsupported-format", "git.ownership"}:
             yield health.problem(obstacle[1], means=f"no task starts until then [{obstacle[0]}]", fix="git status")
 
     def head(self) -> Iterator[Symptom]:
-        result = git_program.read(self.place.root, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
+        result = git_program.read(self.worktree.root, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
         if result.status == 0:
             yield health.passed(f"HEAD is {result.out.decode('ascii', 'replace').strip()[:12]}")
             return
-        name = git_program.read(self.place.root, ["symbolic-ref", "--quiet", "HEAD"]).out.strip()
-        path = os.path.join(self.place.common_dir if name else self.place.git_dir, os.fsdecode(name or b"HEAD"))
+        name = git_program.read(self.worktree.root, ["symbolic-ref", "--quiet", "HEAD"]).out.strip()
+        path = os.path.join(self.worktree.common_dir if name else self.worktree.git_dir, os.fsdecode(name or b"HEAD"))
         if not os.path.lexists(path):
             yield health.passed(f"{os.fsdecode(name).removeprefix('refs/heads/')} has no commit yet")
             return
@@ -104,10 +104,10 @@ class _RepositoryChecks(Struct, frozen=True):
 
     def refs(self) -> Iterator[Symptom]:
         """A power cut leaves empty ref files, and git then fails whenever it lists refs."""
-        for path in _below(os.path.join(self.place.common_dir, "refs")):
+        for path in _below(os.path.join(self.worktree.common_dir, "refs")):
             if path.endswith(".lock") or _readable(path):
                 continue
-            name = os.path.relpath(path, self.place.common_dir)
+            name = os.path.relpath(path, self.worktree.common_dir)
             ours = name.startswith("refs/idumb/")
             yield health.problem(
                 "it is empty or not a ref",
@@ -122,7 +122,7 @@ class _RepositoryChecks(Struct, frozen=True):
         return f"{symptom.path} was not a ref; the file is in {self.backups.put(SET_ASIDE, symptom.subject)}"
 
     def locks(self) -> Iterator[Symptom]:
-        for path in _locks(self.place):
+        for path in _locks(self.worktree):
             holder = next((pid for pid in process_tree.every_process() if process_tree.holds(pid, path)), None)
             if holder is not None:
                 yield health.warn(f"process {holder} holds it", path, means="another git command is running; wait")
@@ -137,7 +137,7 @@ class _RepositoryChecks(Struct, frozen=True):
 
     def identity(self) -> Iterator[Symptom]:
         names = ("GIT_AUTHOR_IDENT", "GIT_COMMITTER_IDENT")
-        results = [git_program.read(self.place.root, ["var", name]) for name in names]
+        results = [git_program.read(self.worktree.root, ["var", name]) for name in names]
         if any(result.status for result in results):
             found = "git knows no name and address for commits"
             fix = "git config user.name NAME; git config user.email ADDRESS"
@@ -147,7 +147,7 @@ class _RepositoryChecks(Struct, frozen=True):
             yield health.passed(who)
 
     def hooks(self) -> Iterator[Symptom]:
-        files = guarded_files.of_repository(self.place)
+        files = guarded_files.of_repository(self.worktree)
         settings = files.configuration.settings.items()
         named = [(value, file) for file, rows in settings for key, value in rows if key == guarded_files.HOOKS_PATH]
         for folder, file in sorted(named):
@@ -162,7 +162,7 @@ class _RepositoryChecks(Struct, frozen=True):
             yield health.passed(hooks or "none")
 
     def push(self) -> Iterator[Symptom]:
-        for name, value in guarded_files.settings(self.place).items():
+        for name, value in guarded_files.settings(self.worktree).items():
             is_mirror = name.endswith(".mirror") and value.lower() in _TRUE
             if name.startswith("remote.") and (is_mirror or (name.endswith(".push") and publishes(value))):
                 yield health.warn(
@@ -176,7 +176,7 @@ class _RepositoryChecks(Struct, frozen=True):
         path = f"{self.folder}/{_CHECKPOINT}" if self.folder else _CHECKPOINT
         # This command does not support literal paths; the given path has no special characters.
         arguments, extra = ["check-ignore", "--verbose", "--no-index", "--", path], {"GIT_LITERAL_PATHSPECS": "0"}
-        result = git_program.read(self.place.root, arguments, extra=extra)
+        result = git_program.read(self.worktree.root, arguments, extra=extra)
         if result.status == 0:
             rule = os.fsdecode(result.out).partition("\t")[0]
             yield health.warn(
@@ -201,12 +201,12 @@ def _readable(path: str) -> bool:
         return False
 
 
-def _locks(place: Repository) -> Iterator[str]:
+def _locks(worktree: Worktree) -> Iterator[str]:
     """Return every lock file of git, except those of other programs in its folder."""
-    for top in dict.fromkeys((place.git_dir, place.common_dir)):
+    for top in dict.fromkeys((worktree.git_dir, worktree.common_dir)):
         yield from (os.path.join(top, name) for name in sorted(os.listdir(top)) if name.endswith(".lock"))
     for folder in ("refs", "logs", "objects/info", "objects/pack"):
-        yield from (path for path in _below(os.path.join(place.common_dir, folder)) if path.endswith(".lock"))
+        yield from (path for path in _below(os.path.join(worktree.common_dir, folder)) if path.endswith(".lock"))
 
 
 def _below(folder: str) -> Iterator[str]:

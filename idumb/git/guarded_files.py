@@ -19,7 +19,7 @@ from msgspec import Struct
 from idumb.domain import errors
 from idumb.domain.runs import run
 from idumb.git import git_program
-from idumb.git.discover import Repository
+from idumb.git.discover import Worktree
 
 _SHARED = ("info/attributes", "info/exclude", "info/grafts", "objects/info/alternates")
 _OWN = ("commondir", "gitdir")
@@ -59,8 +59,8 @@ class Configuration(Struct, frozen=True):
 class GuardedFiles:
     """The guarded files of one repository."""
 
-    def __init__(self, repository: Repository) -> None:
-        self._place = repository
+    def __init__(self, worktree: Worktree) -> None:
+        self._worktree = worktree
         self._known: Configuration | None = None
 
     @property
@@ -74,7 +74,7 @@ class GuardedFiles:
     def converts(self) -> bool:
         """Return whether a file outside the commit may decide which bytes a checkout writes."""
         known = self.configuration
-        files = (os.path.join(self._place.common_dir, "info", "attributes"), *known.attributes)
+        files = (os.path.join(self._worktree.common_dir, "info", "attributes"), *known.attributes)
         sizes = (key[2] for path in files if (key := stat_key(path)) is not None)
         return not known.effective.keys().isdisjoint(_CONVERTING) or any(sizes)
 
@@ -85,12 +85,12 @@ class GuardedFiles:
 
     def digests(self) -> Mapping[str, str]:
         """Return name, such as `.git/hooks/pre-commit`, to a hash of mode and bytes; missing files are omitted."""
-        place, known = self._place, self.configuration
-        files = [os.path.join(place.common_dir, name) for name in _SHARED]
-        files += [os.path.join(place.git_dir, name) for name in _OWN]
+        worktree, known = self._worktree, self.configuration
+        files = [os.path.join(worktree.common_dir, name) for name in _SHARED]
+        files += [os.path.join(worktree.git_dir, name) for name in _OWN]
         by_path = {**_digests((*files, *known.attributes, *known.ignores, *_hook_files(known))), **known.files}
         by_name = {self._name(path): value for path, value in by_path.items() if value is not None}
-        if os.path.lexists(os.path.join(place.git_dir, "index")):
+        if os.path.lexists(os.path.join(worktree.git_dir, "index")):
             # The user may change its bytes; without the file, everything that was staged is lost.
             by_name[run.GIT_INDEX] = "is there"
         return by_name
@@ -105,20 +105,19 @@ class GuardedFiles:
 
     def _name(self, path: str) -> str:
         """Return a path as people write it: `.git/config`, `~/.gitconfig`, or relative to the working tree."""
-        place, path = self._place, os.path.normpath(path)
-        home = os.path.expanduser("~")
-        for folder, short in ((place.git_dir, ".git/"), (place.common_dir, ".git/"), (place.root, ""), (home, "~/")):
+        own, path, home = self._worktree, os.path.normpath(path), os.path.expanduser("~")
+        for folder, short in ((own.git_dir, ".git/"), (own.common_dir, ".git/"), (own.root, ""), (home, "~/")):
             if path.startswith(folder + os.sep):
                 return short + path[len(folder) + 1 :]
         return path
 
     def _asked(self) -> Configuration:
         """Ask git for its configuration, and where it includes, ignores, filters and runs hooks from."""
-        root, common_dir = self._place.root, self._place.common_dir
+        root, common_dir = self._worktree.root, self._worktree.common_dir
         variables = git_program.environment(root)
         home = variables.get("HOME") or os.devnull  # without it git reads no file of the user, and none can be there
         xdg = os.path.join(variables.get("XDG_CONFIG_HOME") or os.path.join(home, ".config"), "git")
-        own = (os.path.join(common_dir, "config"), os.path.join(self._place.git_dir, "config.worktree"))
+        own = (os.path.join(common_dir, "config"), os.path.join(self._worktree.git_dir, "config.worktree"))
         # Hash them before git reads them: a change during the read is noticed next time.
         files = _digests((*own, *_user_config(variables, home, xdg)))
         settings: dict[str, set[tuple[str, str]]] = {}
@@ -147,22 +146,22 @@ class GuardedFiles:
         )
 
     def _is_in_tree(self, folder: str) -> bool:
-        root, inner = self._place.root + os.sep, self._place.common_dir + os.sep
+        root, inner = self._worktree.root + os.sep, self._worktree.common_dir + os.sep
         return f"{folder}{os.sep}".startswith(root) and not f"{folder}{os.sep}".startswith(inner)
 
 
 @functools.lru_cache(maxsize=4)
-def of_repository(repository: Repository) -> GuardedFiles:
+def of_repository(worktree: Worktree) -> GuardedFiles:
     """Return the instance of this repository that the process shares."""
-    return GuardedFiles(repository)
+    return GuardedFiles(worktree)
 
 
-def settings(repository: Repository) -> Mapping[str, str]:
+def settings(worktree: Worktree) -> Mapping[str, str]:
     """Return git's settings in this working tree, with the user's and the system's: a program may have another home.
 
     The last value of each name, with section and variable in lower case; a name without a value is true.
     """
-    return of_repository(repository).configuration.effective
+    return of_repository(worktree).configuration.effective
 
 
 def _user_config(variables: Mapping[str, str], home: str, xdg: str) -> Iterator[str]:

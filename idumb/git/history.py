@@ -17,7 +17,8 @@ from idumb.domain import paths as path_rules
 from idumb.domain.proof.ledger import Entry
 from idumb.domain.runs import run
 from idumb.git import git_program, guarded_files, open_repository, path_state, refs, stale_locks, status, tree_objects
-from idumb.git.discover import PREFIX, Project, Repository
+from idumb.git.discover import PREFIX, Project, Worktree
+from idumb.git.open_repository import CheckedRepository
 from idumb.git.projects import ProjectPaths
 from idumb.system.redaction import Redactor
 
@@ -36,7 +37,7 @@ class GitHistory:
 
     def __init__(
         self,
-        repository: Repository,
+        worktree: Worktree,
         redactor: Callable[[], Redactor] | None = None,
         project: Project | None = None,
         proof: Callable[[], Checkout] | None = None,
@@ -46,15 +47,15 @@ class GitHistory:
         `proof` opens the checkout in which hooks of commits run.
         """
         self._proof = proof
-        self._place = repository
-        self._project = project or Project(repository)
+        self._worktree = worktree
+        self._project = project or Project(worktree)
         self._paths = ProjectPaths(self._project.folder)
         self._redactor = redactor
-        self._guarded = guarded_files.of_repository(repository)
+        self._guarded = guarded_files.of_repository(worktree)
 
     @functools.cached_property
-    def repository(self) -> pygit2.Repository:
-        return open_repository.repository(self._place)
+    def repository(self) -> CheckedRepository:
+        return open_repository.repository(self._worktree)
 
     def head(self) -> Head:
         name = open_repository.branch_of(self.repository)
@@ -63,7 +64,7 @@ class GitHistory:
 
     def state(self) -> RepositoryState:
         def shown(name: str) -> str:
-            return self._paths.shown(name) if run.is_in_tree(name) else name
+            return self._paths.to_project(name) if run.is_in_tree(name) else name
 
         guarded = {shown(name): digest for name, digest in self._guarded.digests().items()}
         rows = {shown(name): settings for name, settings in self._guarded.configuration.settings.items()}
@@ -71,7 +72,7 @@ class GitHistory:
 
     def hooks_in_tree(self) -> frozenset[str]:
         """Return the paths of hooks that git runs from the working tree."""
-        return frozenset(self._paths.all_shown(self._guarded.hooks_in_tree()))
+        return frozenset(self._paths.all_to_project(self._guarded.hooks_in_tree()))
 
     def descends(self, commit: str, tip: str | None = None) -> bool:
         """Return whether HEAD, or `tip`, is or descends from this commit."""
@@ -82,22 +83,22 @@ class GitHistory:
 
     def is_named(self, commit: str) -> bool:
         """Return whether HEAD, a branch or a tag reaches a commit, so that a clone has it."""
-        if git_program.read(self._place.root, ["merge-base", "--is-ancestor", commit, "HEAD"]).status == 0:
+        if git_program.read(self._worktree.root, ["merge-base", "--is-ancestor", commit, "HEAD"]).status == 0:
             return True
         arguments = ["for-each-ref", "--count=1", f"--contains={commit}", "refs/heads", "refs/remotes", "refs/tags"]
-        return bool(git_program.read(self._place.root, arguments).out)
+        return bool(git_program.read(self._worktree.root, arguments).out)
 
     def staged(self, paths: Sequence[str]) -> Mapping[str, Entry | None]:
         """Return the paths that are staged, with their entries; None if the deletion is staged."""
-        staged, asked = self._staged(), self._paths.all_stored(paths)
-        return {self._paths.shown(path): staged[path] for path in asked if path in staged}
+        staged, asked = self._staged(), self._paths.all_to_repository(paths)
+        return {self._paths.to_project(path): staged[path] for path in asked if path in staged}
 
     def committed(self, base: str | None, files: Mapping[str, Entry]) -> Mapping[str, Container[str]]:
         """Return the paths of these files that `base` or a later commit of HEAD has, with the ids of their blobs.
 
         For a file that `base` or HEAD has, other ids may be omitted.
         """
-        head, stored = open_repository.head_of(self.repository), self._paths.all_stored(files)
+        head, stored = open_repository.head_of(self.repository), self._paths.all_to_repository(files)
         if head is None:
             return {}
         known = [base] if base is not None and base in self.repository else []
@@ -110,12 +111,12 @@ class GitHistory:
         shown = ["--raw", "-z", "--no-abbrev", "--no-renames", "--diff-merges=separate", "--root", "--format="]
         revisions = [f"--max-count={_MOST_COMMITS}", head, *(f"^{commit}" for commit in known)]
         command = ["log", *shown, *revisions, "--", *missing]
-        rows = iter(git_program.output(self._place.root, command).split(b"\0") if missing else ())
+        rows = iter(git_program.output(self._worktree.root, command).split(b"\0") if missing else ())
         for about in rows:
             if about.startswith(b":"):
                 path, ids = os.fsdecode(next(rows)), about.split(b" ")[2:4]
                 found.setdefault(path, set()).update(oid.decode("ascii") for oid in ids if oid.strip(b"0"))
-        return {self._paths.shown(path): found[path] for path in stored if path in found}
+        return {self._paths.to_project(path): found[path] for path in stored if path in found}
 
     def tree_of(self, commit: str | None) -> str:
         """Return the tree of a user's commit; the empty tree for None."""
@@ -123,21 +124,21 @@ class GitHistory:
 
     def obstacle(self) -> tuple[str, str] | None:
         """Return (code, message) of a state in which nothing may run, such as a merge or unmerged entries."""
-        return status.obstacle(self._place)
+        return status.obstacle(self._worktree)
 
     def in_progress(self) -> str:
         """Return which operation of git is in progress, such as a merge; "" if none is."""
-        operation = open_repository.in_progress(self._place)
+        operation = open_repository.in_progress(self._worktree)
         return operation[1] if operation else ""
 
     def unsupported(self) -> tuple[str, str] | None:
         """Return (code, message) if idumb cannot use the repository, because of its format, owner or working tree."""
-        return open_repository.unsupported(self._place)
+        return open_repository.unsupported(self._worktree)
 
     def identity_problem(self) -> str | None:
         """Return why git cannot commit for this user, or None."""
         for variable in ("GIT_COMMITTER_IDENT", "GIT_AUTHOR_IDENT"):
-            result = git_program.read(self._place.root, ["var", variable])
+            result = git_program.read(self._worktree.root, ["var", variable])
             if result.status != 0:
                 lines = [line for line in result.words.splitlines() if line.startswith(("fatal:", "error:"))]
                 return (lines[0] if lines else result.words).removeprefix("fatal: ")
@@ -150,18 +151,20 @@ class GitHistory:
 
     def ignored(self, paths: Iterable[str]) -> frozenset[str]:
         """Return the paths that git ignores and does not track."""
-        return frozenset(self._paths.all_shown(status.ignored(self._place, self._paths.all_stored(paths))))
+        return frozenset(
+            self._paths.all_to_project(status.ignored(self._worktree, self._paths.all_to_repository(paths)))
+        )
 
     def repositories(self, places: Iterable[str]) -> tuple[str, ...]:
         """Return every submodule, and each of `places` and their parent folders that is a nested repository.
 
         A folder with tracked files is not one. Reads only.
         """
-        return self._paths.all_shown(status.repositories(self._place, self._paths.all_stored(places)))
+        return self._paths.all_to_project(status.repositories(self._worktree, self._paths.all_to_repository(places)))
 
     def added(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Return the paths of files that HEAD lacks, staged or untracked but not ignored."""
-        head, stored = self.head_tree() or tree_objects.EMPTY_TREE, self._paths.stored
+        head, stored = self.head_tree() or tree_objects.EMPTY_TREE, self._paths.to_repository
         missing = [path for path in paths if tree_objects.entry(self.repository, head, stored(path)) is None]
         return tuple(path for path in self.uncommitted(missing) if path in missing)
 
@@ -171,19 +174,19 @@ class GitHistory:
         Compare as git does, with filters applied, so that a CRLF checkout is no change.
         """
         head, staged = self.head_tree() or tree_objects.EMPTY_TREE, self._staged()
-        stored = [path for path in self._paths.all_stored(paths) if not self._is_as_in(head, staged, path)]
-        return self._paths.all_shown(status.changed(self._place, stored))
+        stored = [path for path in self._paths.all_to_repository(paths) if not self._is_as_in(head, staged, path)]
+        return self._paths.all_to_project(status.changed(self._worktree, stored))
 
     def _is_as_in(self, head: str, staged: Collection[str], path: str) -> bool:
         """Return whether a file and the index are as HEAD's tree has it, byte for byte: then git need not be asked."""
         if path_rules.has_wildcard(path) or any(f"{name}/".startswith(f"{path}/") for name in staged):
             return False
-        found, present = tree_objects.at(self.repository, head, path), path_state.entry_below(self._place.root, path)
-        is_there = present is not None or os.path.lexists(os.path.join(self._place.root, path))
+        found, present = tree_objects.at(self.repository, head, path), path_state.entry_below(self._worktree.root, path)
+        is_there = present is not None or os.path.lexists(os.path.join(self._worktree.root, path))
         return found == present and is_there == (found is not None)
 
     def _staged(self) -> Mapping[str, Entry | None]:
-        return status.staged(self._place, self.repository)
+        return status.staged(self.repository)
 
     def make(
         self, tree: str, head: str | None, message: str, *, hooks: bool, wrote: Callable[[str], bool] = lambda _: False
@@ -202,7 +205,7 @@ class GitHistory:
             message = f"{text}\n{_PROJECT}: {self._project.folder}\n"  # two projects may have a phase 1
         if self._redactor is not None:
             message = self._redactor().redact(message)
-        made = Commits(self._place, self.repository, self._proof).make(tree, head, message, hooks=hooks and not unrun)
+        made = Commits(self.repository, self._proof).make(tree, head, message, hooks=hooks and not unrun)
         return replace(made, unrun=unrun) if unrun else made
 
     def advance(
@@ -216,19 +219,19 @@ class GitHistory:
         if (present := self.head().branch) != name:
             return f"HEAD is on {present or 'no branch'}, and no longer on {name or 'a detached commit'}"
         full = open_repository.branch_of(self.repository)
-        return refs.advance(self._place, self.repository, full, commit, expected, message, own)
+        return refs.advance(self.repository, full, commit, expected, message, own)
 
     def unfollow(self, tree: str) -> None:
         """Give the index HEAD's entries where it has those of `tree`: it followed a commit that was never reached."""
         head = self.head_tree() or tree_objects.EMPTY_TREE
-        status.follow(self._place, self.repository, tree, head)
+        status.follow(self.repository, tree, head)
 
     def begin_branch(self, name: str) -> None:
         """Create a branch at HEAD and switch to it; index and working tree do not change.
 
         Refusal `git.branch-name`, or `git.branch-exists` if it exists at another commit.
         """
-        refs.begin(self._place, self.repository, name, open_repository.head_of(self.repository))
+        refs.begin(self.repository, name, open_repository.head_of(self.repository))
 
     def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
         """Return (commit, its Idumb-* trailers) from HEAD back to `base`, newest first, for commits that have any.
@@ -247,7 +250,7 @@ class GitHistory:
     def refs(self, prefix: str) -> Mapping[str, str]:
         """Return the refs, and below `refs/idumb/` the names of what idumb keeps, with their objects."""
         if prefix.startswith(PREFIX):
-            return refs.below(self.repository, self._place, prefix)
+            return refs.below(self.repository, prefix)
         found = [name for name in self.repository.references if name.startswith(prefix)]
         return {name: str(self.repository.references[name].resolve().target) for name in found}
 
@@ -257,19 +260,19 @@ class GitHistory:
 
     def keep_ref(self, ref: str, oid: str) -> None:
         """Keep an existing object under a name below `refs/idumb/`, durably."""
-        refs.keep(self.repository, self._place, ref, oid)
+        refs.keep(self.repository, ref, oid)
 
     def fold(self, run: str) -> None:
         """Move the names of trees of a finished run into one tree; `run` is their prefix. They are found as before."""
-        refs.fold(self.repository, self._place, run)
+        refs.fold(self.repository, run)
 
     def free(self, run: str, is_kept: Callable[[str], bool]) -> None:
         """Drop the names below the prefix `run` of a finished run, except the trees whose name `is_kept`."""
-        refs.free(self.repository, self._place, run, is_kept)
+        refs.free(self.repository, run, is_kept)
 
     def kept_bytes(self) -> int | None:
         """Return how many bytes on disk only `refs/idumb/` keeps; None if git cannot tell, as with missing objects."""
-        return refs.bytes_on_disk(self._place)
+        return refs.bytes_on_disk(self._worktree)
 
     def remove_stale_files(self, since: str | None) -> tuple[str, ...]:
         """Remove locks and temporary files of a killed operation that started at `since`; return their paths.
@@ -278,8 +281,8 @@ class GitHistory:
         """
         from idumb.git.checkouts import places
 
-        removed = stale_locks.clear(self._place, self.head().branch, since)
-        return (*removed, *places.clear_copies(self._place))
+        removed = stale_locks.clear(self._worktree, self.head().branch, since)
+        return (*removed, *places.clear_copies(self._worktree))
 
 
 def _trailers(commit: pygit2.Commit) -> Mapping[str, str]:

@@ -19,7 +19,7 @@ from pygit2.enums import ObjectType, Option, RepositoryOpenFlag
 
 from idumb.domain import errors
 from idumb.git import git_program
-from idumb.git.discover import Repository
+from idumb.git.discover import Worktree
 from idumb.system import machine, user_folders
 
 _FULL = 40
@@ -73,8 +73,9 @@ def _refusals(name: str) -> Iterator[None]:
 
 
 class CheckedRepository(pygit2.Repository):
-    """`folders` have loose objects: its own, then those of lenders."""
+    """The repository of `worktree`. `folders` have loose objects: its own, then those of lenders."""
 
+    worktree: Worktree
     folders: Sequence[str] = ()
     _packs: tuple[int, frozenset[str]] | None = None
 
@@ -143,26 +144,26 @@ def _inflated(name: str, data: bytes) -> tuple[ObjectType, bytes]:
     return kind, body
 
 
-def repository(place: Repository) -> CheckedRepository:
+def repository(worktree: Worktree) -> CheckedRepository:
     """Raises Refusal `git.unsupported-format`, `git.ownership` or `git.unreadable`."""
     # libgit2 then forces objects and refs to disk; for refs, it decides that when it first reads one.
     pygit2.option(Option.ENABLE_FSYNC_GITDIR, 1)
     pygit2.settings.cache_max_size(_CACHE)
     try:
-        opened = CheckedRepository(place.root, RepositoryOpenFlag.NO_SEARCH)
-        opened.folders = lenders(place)
+        opened = CheckedRepository(worktree.root, RepositoryOpenFlag.NO_SEARCH)
+        opened.worktree, opened.folders = worktree, lenders(worktree)
         with contextlib.suppress(pygit2.GitError, KeyError, ValueError):
             opened.lookup_reference("HEAD")
     except (pygit2.GitError, KeyError, ValueError) as problem:
         words = str(problem)
         if "owner" in words or "owned by" in words:
-            words = f"{place.root} belongs to another user, and git does not trust it"
+            words = f"{worktree.root} belongs to another user, and git does not trust it"
             hint = "git status  (it names the missing safe.directory entry)"
             raise errors.Refusal("git.ownership", words, hint=hint) from problem
         if any(word in words for word in ("extension", "object format", "objectformat", "version")):
-            words = f"{place.root} uses a repository format that idumb cannot read yet: {words}"
+            words = f"{worktree.root} uses a repository format that idumb cannot read yet: {words}"
             raise errors.Refusal("git.unsupported-format", words, hint="git config --list --local") from problem
-        words = f"{place.root} cannot be opened: {words}"
+        words = f"{worktree.root} cannot be opened: {words}"
         raise errors.Refusal("git.unreadable", words, hint="git status") from problem
     return opened
 
@@ -181,63 +182,66 @@ def branch_of(repository: pygit2.Repository) -> str | None:
     return os.fsdecode(target) if isinstance(target, bytes) else None
 
 
-def obstacle(place: Repository) -> tuple[str, str] | None:
+def obstacle(worktree: Worktree) -> tuple[str, str] | None:
     """Return (code, message) of the first obstacle that is not in the index."""
-    return _format(place) or _state_folder_within(place) or in_progress(place)
+    return _format(worktree) or _state_folder_within(worktree) or in_progress(worktree)
 
 
-def unsupported(place: Repository) -> tuple[str, str] | None:
+def unsupported(worktree: Worktree) -> tuple[str, str] | None:
     """Return (code, message) if neither git nor idumb can ever work here: format, owner or place."""
     # git itself may refuse what libgit2 opens, because of its owner.
-    return _format(place) or _refused(place, ["rev-parse", "--git-dir"]) or _state_folder_within(place)
+    return _format(worktree) or _refused(worktree, ["rev-parse", "--git-dir"]) or _state_folder_within(worktree)
 
 
-def _state_folder_within(place: Repository) -> tuple[str, str] | None:
+def _state_folder_within(worktree: Worktree) -> tuple[str, str] | None:
     """Return why nothing may run if idumb's own folder is among the user's files: HOME may be a repository."""
     folder = os.path.realpath(user_folders.path())
-    if os.path.commonpath((folder, place.root)) != place.root:
+    if os.path.commonpath((folder, worktree.root)) != worktree.root:
         return None
-    inside = f"./{os.path.relpath(folder, place.root)}/"  # this command does not support literal paths
-    if git_program.read(place.root, ["check-ignore", "-q", inside], extra={"GIT_LITERAL_PATHSPECS": "0"}).status == 0:
+    inside = f"./{os.path.relpath(folder, worktree.root)}/"  # this command does not support literal paths
+    if (
+        git_program.read(worktree.root, ["check-ignore", "-q", inside], extra={"GIT_LITERAL_PATHSPECS": "0"}).status
+        == 0
+    ):
         return None
     return "git.holds-state", f"{folder}, idumb's own folder, is in this working tree, and git does not ignore it"
 
 
-def _refused(place: Repository, arguments: Sequence[str]) -> tuple[str, str] | None:
+def _refused(worktree: Worktree, arguments: Sequence[str]) -> tuple[str, str] | None:
     try:
-        git_program.output(place.root, arguments)
+        git_program.output(worktree.root, arguments)
     except errors.Refusal as refusal:
         return refusal.code, refusal.message
     return None
 
 
-def in_progress(place: Repository) -> tuple[str, str] | None:
+def in_progress(worktree: Worktree) -> tuple[str, str] | None:
     """Return (code, message) of an operation that was begun and not finished."""
     for name, code, words in _IN_PROGRESS:
-        if os.path.lexists(os.path.join(place.git_dir, name)):
+        if os.path.lexists(os.path.join(worktree.git_dir, name)):
             return code, f"{words}; finish it first (git status says how)"
     return None
 
 
-def _format(place: Repository) -> tuple[str, str] | None:
+def _format(worktree: Worktree) -> tuple[str, str] | None:
     try:
-        opened = repository(place)
+        opened = repository(worktree)
     except errors.Refusal as refusal:
         return refusal.code, refusal.message
     if opened.is_bare:
-        return "git.bare", f"{place.root} is configured as bare (git config core.bare shows it)"
+        return "git.bare", f"{worktree.root} is configured as bare (git config core.bare shows it)"
     work_tree = os.path.realpath(opened.workdir or "")
-    if work_tree != place.root:
-        return "git.work-tree-elsewhere", f"core.worktree names {work_tree}, not {place.root}"
+    if work_tree != worktree.root:
+        return "git.work-tree-elsewhere", f"core.worktree names {work_tree}, not {worktree.root}"
     return None
 
 
-def lenders(repository: Repository) -> tuple[str, ...]:
+def lenders(worktree: Worktree) -> tuple[str, ...]:
     """Return the user's object folder, and those that it borrows from.
 
     All are listed, because git ignores relative names in the second repository of such a chain.
     """
-    folders = [os.path.join(repository.common_dir, "objects")]
+    folders = [os.path.join(worktree.common_dir, "objects")]
     for folder in folders:
         with contextlib.suppress(OSError), open(os.path.join(folder, "info", "alternates"), "rb") as stream:
             # git decodes quoted names itself.

@@ -15,7 +15,7 @@ from typing import Any
 from idumb.domain import errors
 from idumb.domain.action import Action
 from idumb.git import git_program, guarded_files
-from idumb.git.discover import Repository
+from idumb.git.discover import Worktree
 from idumb.system import clock, private_folders
 
 INDEX, EXCLUDE = "index", "info/exclude"
@@ -135,7 +135,7 @@ class OwnFolder:
         )
 
 
-def raw_files(path: str, user: Repository) -> dict[str, bytes | None]:
+def raw_files(path: str, user: Worktree) -> dict[str, bytes | None]:
     """Return the files of a folder at `path`, which exists, in which git stores bytes as they are.
 
     It has the user's rules of what is ignored and of names, and the facts about the file system. Refusal

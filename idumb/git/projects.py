@@ -13,7 +13,7 @@ from idumb.app.ports import Conflict
 from idumb.domain.proof.ledger import Change
 from idumb.domain.runs import project_key
 from idumb.git import discover, git_program
-from idumb.git.discover import Repository
+from idumb.git.discover import Worktree
 
 OUTSIDE = "../"
 """The beginning of each path outside the project's folder. No plan can declare such a path."""
@@ -22,9 +22,10 @@ Row = TypeVar("Row", Change, Conflict)
 
 
 class ProjectPaths:
-    """`folder` is relative to the top of the repository. For the top, "", every path stays as it is.
+    """Converts between paths of a project and paths of its repository. A `/` at the end of a path stays.
 
-    A path of a folder may end with `/`, and then still does.
+    `folder` is the project's, relative to the top of the repository: in `web`, `src/a.js` is `web/src/a.js` of the
+    repository, and its `README` is `../README`. For the top, "", every path stays as it is.
     """
 
     def __init__(self, folder: str) -> None:
@@ -36,13 +37,13 @@ class ProjectPaths:
         """Return the project's folder in the working tree whose absolute path is `top`."""
         return os.path.join(top, self.folder) if self.folder else top
 
-    def has(self, path: str) -> bool:
+    def contains(self, path: str) -> bool:
         """Return whether a path of the repository is in the project."""
         return path.startswith(self._prefix) and path != f"{self.folder}/"
 
-    def shown(self, path: str) -> str:
+    def to_project(self, path: str) -> str:
         """Return a path of the repository as a path of the project. Outside, it begins with `../`."""
-        if self.has(path):
+        if self.contains(path):
             return path[len(self._prefix) :]
         names = path.split("/")
         common = 0
@@ -50,60 +51,58 @@ class ProjectPaths:
             common += 1
         return OUTSIDE * (len(self._above) - common) + "/".join(names[common:])
 
-    def stored(self, path: str) -> str:
+    def to_repository(self, path: str) -> str:
         """Return a path of the project, or outside it, as a path of the repository."""
         if not path.startswith(OUTSIDE):
             return self._prefix + path
         joined = posixpath.normpath(self._prefix + path)
         return f"{joined}/" if path.endswith("/") else joined
 
-    def own(self, path: str) -> str:
-        """Return a path of the project as one of the repository. ValueError for any other path: it is never written."""
-        if self.folder and (path.startswith(("/", OUTSIDE)) or ".." in path.split("/")):
-            message = f"{path!r} is outside the project in {self.folder}, so idumb does not write it"
-            raise ValueError(message)
-        return self._prefix + path
+    def inside(self, paths: Iterable[str]) -> list[str]:
+        """Return paths of the project as paths of the repository. ValueError for any other: it is never written."""
+        names = [*paths]
+        for path in names if self.folder else ():
+            if path.startswith(("/", OUTSIDE)) or ".." in path.split("/"):
+                message = f"{path!r} is outside the project in {self.folder}, so idumb does not write it"
+                raise ValueError(message)
+        return [self._prefix + path for path in names]
 
-    def all_own(self, paths: Iterable[str]) -> list[str]:
-        """Do the same for many paths."""
-        return [self.own(path) for path in paths]
+    def all_to_repository(self, paths: Iterable[str]) -> list[str]:
+        return [self.to_repository(path) for path in paths]
 
-    def all_stored(self, paths: Iterable[str]) -> list[str]:
-        return [self.stored(path) for path in paths]
-
-    def kept(self, paths: Iterable[str]) -> tuple[str, ...]:
+    def of_project(self, paths: Iterable[str]) -> tuple[str, ...]:
         """Return those paths of the repository that are in the project, as paths of the project."""
-        return tuple(self.shown(path) for path in paths if self.has(path))
+        return tuple(self.to_project(path) for path in paths if self.contains(path))
 
-    def all_shown(self, paths: Iterable[str]) -> tuple[str, ...]:
-        return tuple(self.shown(path) for path in paths)
+    def all_to_project(self, paths: Iterable[str]) -> tuple[str, ...]:
+        return tuple(self.to_project(path) for path in paths)
 
-    def rows(self, rows: Iterable[Row]) -> tuple[Row, ...]:
+    def rows_to_project(self, rows: Iterable[Row]) -> tuple[Row, ...]:
         """Return the same changes or conflicts with paths of the project."""
-        return tuple(replace(row, path=self.shown(row.path)) for row in rows)
+        return tuple(replace(row, path=self.to_project(row.path)) for row in rows)
 
 
-def with_state(repository: Repository) -> tuple[str, ...]:
+def with_state(worktree: Worktree) -> tuple[str, ...]:
     """Return the folders of the projects that idumb has state of, in any working tree; "" for the top."""
     try:
-        names = os.listdir(os.path.join(repository.common_dir, "idumb", "worktrees"))
+        names = os.listdir(os.path.join(worktree.common_dir, "idumb", "worktrees"))
     except FileNotFoundError:
         return ()
     return tuple(sorted({project_key.place(name)[1] for name in names}))
 
 
-def below(repository: Repository, folder: str) -> Mapping[str, bool]:
+def below(worktree: Worktree, folder: str) -> Mapping[str, bool]:
     """Return the projects below a folder, from the top, and whether idumb has state of them.
 
     Those are folders with a configuration that git does not ignore, and those with state.
     """
-    states = with_state(repository)
+    states = with_state(worktree)
     prefix = f"{folder}/" if folder else ""
     pattern = f":(glob){prefix}**/{discover.CONFIGURATION}"
     arguments = ["ls-files", "--cached", "--others", "--exclude-standard", "-z", "--", pattern]
-    listed = git_program.read(repository.root, arguments, extra={"GIT_LITERAL_PATHSPECS": "0"})
+    listed = git_program.read(worktree.root, arguments, extra={"GIT_LITERAL_PATHSPECS": "0"})
     files = (os.fsdecode(path) for path in listed.out.split(b"\0") if path)
     found = {*(path.removesuffix(f"/{discover.CONFIGURATION}") for path in files), *states}
-    present = (each for each in found if os.path.isdir(os.path.join(repository.root, each)))
+    present = (each for each in found if os.path.isdir(os.path.join(worktree.root, each)))
     inner = sorted(each for each in present if each.startswith(prefix) and each not in ("", folder))
     return {each: each in states for each in inner}

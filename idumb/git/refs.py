@@ -22,7 +22,8 @@ from idumb.domain import errors
 from idumb.domain.action import Action
 from idumb.domain.proof.ledger import Entry
 from idumb.git import discover, disk, git_program, open_repository, status, tree_objects
-from idumb.git.discover import PREFIX, Repository
+from idumb.git.discover import PREFIX, Worktree
+from idumb.git.open_repository import CheckedRepository
 from idumb.git.tree_objects import FOLDER, Rows
 from idumb.system import clock
 
@@ -49,26 +50,26 @@ def current(repository: pygit2.Repository, ref: str) -> str | None:
     return None if present is None else str(present.target)
 
 
-def move(repository: pygit2.Repository, place: Repository, ref: str, oid: str, reason: str = "") -> None:
+def move(repository: CheckedRepository, ref: str, oid: str, reason: str = "") -> None:
     """Create a ref of ours, or move it from its present value, as `swap` does. `reason` is for the reflog."""
     _require_own(ref)
-    swap(repository, place, ref, current(repository, ref), oid, reason)
+    swap(repository, ref, current(repository, ref), oid, reason)
 
 
-def swap(repository: pygit2.Repository, place: Repository, ref: str, old: str | None, new: str, reason: str) -> None:
+def swap(repository: CheckedRepository, ref: str, old: str | None, new: str, reason: str) -> None:
     """Create `ref` (`old` is None), or move it from `old`, durably, and read it back. `HEAD` is one that is detached.
 
     Waits while git has it locked, as `git pack-refs` does. Refusal `git.ref-moved` if it has another value, or git
     refuses.
     """
-    path = os.path.join(place.git_dir if ref == "HEAD" else place.common_dir, ref)
+    path = os.path.join(repository.worktree.git_dir if ref == "HEAD" else repository.worktree.common_dir, ref)
     folder = above = os.path.dirname(path)
     while not os.path.isdir(above):
         above = os.path.dirname(above)
     if folder in disk.failed:  # libgit2 would force it to disk again
         raise disk.failed_before(folder)
     # Check ownership after the old value was read: a takeover between check and write changes that value.
-    place.guard()
+    repository.worktree.guard()
     for wait in (*_WAITS, None):
         _require_value(repository, ref, old, new)
         try:
@@ -111,16 +112,16 @@ def _not_moved(ref: str, new: str, why: str, hint: str = "idumb status") -> erro
     return errors.Refusal("git.ref-moved", f"{ref} could not be moved to {new[:12]}: {why}", hint=hint)
 
 
-def delete_all(place: Repository, expected: Mapping[str, str]) -> None:
+def delete_all(worktree: Worktree, expected: Mapping[str, str]) -> None:
     """Delete all of these refs of ours or none. Refusal `git.ref-moved` if one of them has changed."""
     for ref in expected:
         _require_own(ref)
-    place.guard()
+    worktree.guard()
     lines = b"".join(b"delete %s\0%s\0" % (os.fsencode(ref), oid.encode()) for ref, oid in expected.items())
-    result = git_program.write(place.root, ["update-ref", "-z", "--stdin"], lines)
+    result = git_program.write(worktree.root, ["update-ref", "-z", "--stdin"], lines)
     if result.status != 0:
         raise errors.Refusal("git.ref-moved", f"git deletes no refs: {result.words}", hint="git for-each-ref")
-    disk.force([os.path.join(place.common_dir, "refs"), place.common_dir])
+    disk.force([os.path.join(worktree.common_dir, "refs"), worktree.common_dir])
 
 
 def find(repository: pygit2.Repository, name: str) -> str | None:
@@ -133,10 +134,10 @@ def find(repository: pygit2.Repository, name: str) -> str | None:
     return oid
 
 
-def below(repository: pygit2.Repository, place: Repository, prefix: str) -> dict[str, str]:
+def below(repository: CheckedRepository, prefix: str) -> dict[str, str]:
     """Return the names that start with a prefix of idumb's, with their objects."""
     folded: dict[str, str] = {}
-    present = discover.listed(place.common_dir, PREFIX)
+    present = discover.listed(repository.worktree.common_dir, PREFIX)
     for ref, of_done in [(ref, match) for ref in present if (match := _OF_DONE.fullmatch(ref))]:
         run, done = f"{of_done['worktree']}/runs/{of_done['run']}/", present.pop(ref)
         if run.startswith(prefix) or prefix.startswith(run):
@@ -144,58 +145,62 @@ def below(repository: pygit2.Repository, place: Repository, prefix: str) -> dict
     return {name: oid for name, oid in {**folded, **present}.items() if name.startswith(prefix)}
 
 
-def put(repository: pygit2.Repository, place: Repository, name: str, oid: str, reason: str = "") -> None:
+def put(repository: CheckedRepository, name: str, oid: str, reason: str = "") -> None:
     """Give an object a name, durably. Refusal `git.ref-moved` if another process does so at the same time."""
-    move(repository, place, name, oid, reason)
-    _loose[place.common_dir] = _loose.get(place.common_dir, 0) + 1
-    if _loose[place.common_dir] >= _MANY:
-        _loose[place.common_dir] = 0
-        git_program.write(place.root, ["pack-refs", "--all"])  # a failure costs only time
+    move(repository, name, oid, reason)
+    _loose[repository.worktree.common_dir] = _loose.get(repository.worktree.common_dir, 0) + 1
+    if _loose[repository.worktree.common_dir] >= _MANY:
+        _loose[repository.worktree.common_dir] = 0
+        git_program.write(repository.worktree.root, ["pack-refs", "--all"])  # a failure costs only time
 
 
-def keep(repository: pygit2.Repository, place: Repository, name: str, oid: str) -> None:
+def keep(repository: CheckedRepository, name: str, oid: str) -> None:
     """Give an existing object a name. Refusal `git.ref-moved` if it is missing, or a tree with missing parts.
 
     `git gc` fails in a repository in which a ref reaches a missing object.
     """
     whole = ["rev-list", "--objects", "--no-walk", "--quiet", "--missing=allow-promisor", oid]
-    if git_program.read(place.root, whole).status:  # libgit2 would answer from its memory
+    if git_program.read(repository.worktree.root, whole).status:  # libgit2 would answer from its memory
         words = f"{name} could not be kept: object {oid} does not exist, or not all of it"
         raise errors.Refusal("git.ref-moved", words, hint=Action("doctor"))
-    put(repository, place, name, oid, "keep")
+    put(repository, name, oid, "keep")
 
 
-def fold(repository: pygit2.Repository, place: Repository, run: str) -> None:
+def fold(repository: CheckedRepository, run: str) -> None:
     """Move the names of a finished run into one tree. `run` is their prefix. If it is killed, repeat it.
 
     The tree gets its name before the others are deleted.
     """
-    trees = {ref: oid for ref, oid in discover.listed(place.common_dir, run).items() if _is_tree(repository, oid)}
+    trees = {
+        ref: oid
+        for ref, oid in discover.listed(repository.worktree.common_dir, run).items()
+        if _is_tree(repository, oid)
+    }
     if not trees:
         return
     done = _done(run)
     rows = dict(_rows(repository, current(repository, done)))
     rows |= {ref[len(run) :].replace("/", ":"): Entry(FOLDER, oid) for ref, oid in trees.items()}
-    move(repository, place, done, tree_objects.write(repository, rows), "a finished run")
-    delete_all(place, trees)
+    move(repository, done, tree_objects.write(repository, rows), "a finished run")
+    delete_all(repository.worktree, trees)
 
 
-def free(repository: pygit2.Repository, place: Repository, run: str, is_kept: Callable[[str], bool]) -> None:
+def free(repository: CheckedRepository, run: str, is_kept: Callable[[str], bool]) -> None:
     """Drop the names of a finished run, except trees whose name below `run` is kept. If it is killed, repeat it.
 
     Refusal `git.ref-moved` if another process moved one meanwhile.
     """
-    fold(repository, place, run)
-    done, dropped = _done(run), dict(discover.listed(place.common_dir, run))
+    fold(repository, run)
+    done, dropped = _done(run), dict(discover.listed(repository.worktree.common_dir, run))
     tree = current(repository, done)
     rows = _rows(repository, tree)
     kept = {row: item for row, item in rows.items() if is_kept(row.replace(":", "/"))}
     if tree is not None and not kept:
         dropped[done] = tree
     elif kept.keys() != rows.keys():
-        move(repository, place, done, tree_objects.write(repository, kept), "freed")
+        move(repository, done, tree_objects.write(repository, kept), "freed")
     if dropped:
-        delete_all(place, dropped)
+        delete_all(repository.worktree, dropped)
 
 
 def _done(run: str) -> str:
@@ -222,8 +227,7 @@ def _rows(repository: pygit2.Repository, tree: str | None) -> Rows:
 
 
 def advance(
-    place: Repository,
-    repository: pygit2.Repository,
+    repository: CheckedRepository,
     branch: str | None,
     commit: str,
     expected: str | None,
@@ -239,42 +243,46 @@ def advance(
     Repeating the call is safe.
     """
     if open_repository.head_of(repository) == commit:
-        disk.force_below(*((place.git_dir, ["HEAD"]) if branch is None else (place.common_dir, [branch])))
+        disk.force_below(
+            *((repository.worktree.git_dir, ["HEAD"]) if branch is None else (repository.worktree.common_dir, [branch]))
+        )
         return ""
     before, after = (tree_objects.tree_of(repository, commit_id) for commit_id in (expected, commit))
     try:
-        followed = status.follow(place, repository, before, after, own)
+        followed = status.follow(repository, before, after, own)
     except errors.Refusal as refusal:
         return str(refusal)
     # Before the branch: git does not force it, and its rename must not precede its bytes.
-    disk.force(path for path in (status.path_of(place), place.git_dir) if os.path.exists(path))
+    disk.force(
+        path for path in (status.path_of(repository.worktree), repository.worktree.git_dir) if os.path.exists(path)
+    )
     try:
-        swap(repository, place, branch or "HEAD", expected, commit, message)
+        swap(repository, branch or "HEAD", expected, commit, message)
     except errors.Refusal as refusal:
         present = tree_objects.tree_of(repository, open_repository.head_of(repository))
-        status.set_to(place, repository, present, followed)
+        status.set_to(repository, present, followed)
         return str(refusal)
     return ""
 
 
-def begin(place: Repository, repository: pygit2.Repository, name: str, commit: str | None) -> None:
+def begin(repository: CheckedRepository, name: str, commit: str | None) -> None:
     """Create a branch at `commit` and put HEAD on it. Index and files stay. If it was killed, repeat it.
 
     Refusal `git.branch-name`, `git.branch-exists` or `git.failed`.
     """
-    if git_program.read(place.root, ["check-ref-format", "--branch", name]).status != 0:
+    if git_program.read(repository.worktree.root, ["check-ref-format", "--branch", name]).status != 0:
         raise errors.Refusal(
             "git.branch-name", f"{name!r} is not a valid branch name.", hint="Correct git.branch_name or --branch"
         )
     ref = f"refs/heads/{name}"
     if commit is not None:
-        _create(place, repository, name, ref, commit)
-    place.guard()
-    git_program.change(place.root, ["symbolic-ref", "-m", f"idumb: on to {name}", "HEAD", ref])
-    disk.force([os.path.join(place.git_dir, "HEAD"), place.git_dir])
+        _create(repository, name, ref, commit)
+    repository.worktree.guard()
+    git_program.change(repository.worktree.root, ["symbolic-ref", "-m", f"idumb: on to {name}", "HEAD", ref])
+    disk.force([os.path.join(repository.worktree.git_dir, "HEAD"), repository.worktree.git_dir])
 
 
-def _create(place: Repository, repository: pygit2.Repository, name: str, ref: str, commit: str) -> None:
+def _create(repository: CheckedRepository, name: str, ref: str, commit: str) -> None:
     present, branch = repository.references.get(ref), repository.branches.local.get(name)
     is_elsewhere = branch is not None and branch.is_checked_out()
     if present is not None and (str(present.resolve().target) != commit or is_elsewhere):
@@ -283,7 +291,7 @@ def _create(place: Repository, repository: pygit2.Repository, name: str, ref: st
             "git.branch-exists", words, hint=f"git switch {name}, or choose another name: --branch NAME"
         )
     if present is None:
-        swap(repository, place, ref, None, commit, f"on to {name}")
+        swap(repository, ref, None, commit, f"on to {name}")
 
 
 def of_user(common_dir: str) -> dict[str, str]:
@@ -291,15 +299,15 @@ def of_user(common_dir: str) -> dict[str, str]:
     return {name: oid for name, oid in discover.listed(common_dir, "refs/").items() if not name.startswith(PREFIX)}
 
 
-def bytes_on_disk(place: Repository) -> int | None:
+def bytes_on_disk(worktree: Worktree) -> int | None:
     """Return the size on disk of what only our refs reach; None if git fails, as if objects are missing.
 
     With trees alone, git does not leave out what the user's commits have, so their newest trees are named.
     """
     users = [f"--exclude={PREFIX}*", "--all"]
-    trees = git_program.read(place.root, ["log", *users, f"--max-count={_COMMITS}", "--format=^%T"])
+    trees = git_program.read(worktree.root, ["log", *users, f"--max-count={_COMMITS}", "--format=^%T"])
     arguments = ["rev-list", "--objects", "--disk-usage", "--stdin", f"--glob={PREFIX}*", "--not", *users]
-    size = git_program.read(place.root, arguments, trees.out)
+    size = git_program.read(worktree.root, arguments, trees.out)
     return int(size.out) if size.status == 0 else None
 
 
@@ -309,15 +317,15 @@ class GitKeptRefs:
     Works without libgit2, so that idumb can also be removed from repositories that it does not open.
     """
 
-    def __init__(self, place: Repository) -> None:
-        self._place = place
+    def __init__(self, worktree: Worktree) -> None:
+        self._worktree = worktree
 
     def list(self) -> Mapping[str, str]:
-        return discover.listed(self._place.common_dir, PREFIX)
+        return discover.listed(self._worktree.common_dir, PREFIX)
 
     def bundle(self, path: str) -> int:
         """Write every ref with its objects into a file that git can read, forced to disk. Return the number of refs."""
-        result = git_program.write(self._place.root, ["bundle", "create", "--quiet", path, f"--glob={PREFIX}*"])
+        result = git_program.write(self._worktree.root, ["bundle", "create", "--quiet", path, f"--glob={PREFIX}*"])
         if result.status != 0:
             raise errors.Refusal(
                 "backup.incomplete",
@@ -325,10 +333,10 @@ class GitKeptRefs:
                 hint="idumb doctor lists the broken refs; --no-backup continues without a backup",
             )
         os.chmod(path, 0o600)
-        git_program.output(self._place.root, ["bundle", "verify", path])
+        git_program.output(self._worktree.root, ["bundle", "verify", path])
         disk.force([path, os.path.dirname(path)])
         return len(self.list())
 
     def delete(self, expected: Mapping[str, str]) -> None:
         """Delete all or none, each only if it has its expected value."""
-        delete_all(self._place, expected)
+        delete_all(self._worktree, expected)

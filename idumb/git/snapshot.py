@@ -16,9 +16,9 @@ from idumb.app.ports import Snapshot
 from idumb.domain import errors
 from idumb.domain.proof.ledger import Entry
 from idumb.git import discover, disk, open_repository, refs, status, tree_objects
-from idumb.git.discover import Repository
+from idumb.git.discover import Worktree
 from idumb.git.open_repository import CheckedRepository
-from idumb.git.shadow import Shadow
+from idumb.git.scanner import Scanner
 from idumb.git.tree_objects import EMPTY_TREE, FILE, FOLDER, SUBMODULE, Rows
 from idumb.system import private_folders
 
@@ -27,14 +27,14 @@ _TRIES = 10
 
 
 class Snapshots:
-    """Those of the working tree of `place`, and which trees were verified on disk.
+    """Those of `worktree`, and which trees were verified on disk.
 
     `objects` is the repository that stores objects and refs, if it is not the same (for a checkout): its ignore rules
     apply. Scans leave out untracked files of more than `limit` MB.
     """
 
-    def __init__(self, place: Repository, objects: Repository, limit: Callable[[], int]) -> None:
-        self._place = place
+    def __init__(self, worktree: Worktree, objects: Worktree, limit: Callable[[], int]) -> None:
+        self._worktree = worktree
         self._objects = objects
         self.limit = limit
         self._head: str | None = None
@@ -44,19 +44,19 @@ class Snapshots:
         return open_repository.repository(self._objects)
 
     @functools.cached_property
-    def shadow(self) -> Shadow:
-        return Shadow(self._place, self._objects, self.limit())
+    def scanner(self) -> Scanner:
+        return Scanner(self._worktree, self._objects, self.limit())
 
     def forget(self) -> None:
         """Forget the last scan: the working tree or its git folder was recreated, or objects are gone."""
-        self.shadow.forget()
+        self.scanner.forget()
         self._head = None
 
     def take(self, ref: str, reason: str, also: Iterable[str]) -> Snapshot:
         """Scan, and make a snapshot of all files and of the index. `also` are ignored paths to include."""
         paths = tuple(also)
         for left in reversed(range(_TRIES)):
-            tree = self.shadow.scan(paths)
+            tree = self.scanner.scan(paths)
             try:
                 return self._take(ref, tree, reason)
             except errors.Refusal as refusal:
@@ -84,7 +84,7 @@ class Snapshots:
             items[HEAD] = Entry(FOLDER, tree_objects.tree_of(self.repository, head))
             self._keep_head(head)
         self.repository.see_packs()
-        if staged := status.staged_tree(self._place, self.repository):
+        if staged := status.staged_tree(self.repository):
             items[STAGED] = Entry(FOLDER, staged)
         return self._keep(ref, tree, reason, items)
 
@@ -92,9 +92,9 @@ class Snapshots:
         """Keep HEAD's commit, which a tree cannot: the user may amend it, and collect garbage while a task is built."""
         if head == self._head:
             return
-        ref = f"{discover.PREFIX}worktrees/{self._objects.worktree_id}/head"
+        ref = f"{discover.PREFIX}worktrees/{self._objects.name}/head"
         if refs.current(self.repository, ref) != head:
-            refs.move(self.repository, self._objects, ref, head)
+            refs.move(self.repository, ref, head)
         self._head = head
 
     def store(self, data: bytes) -> str:
@@ -114,7 +114,7 @@ class Snapshots:
             if not tree_objects.is_stored(self.repository, oid):
                 raise open_repository.unreadable(oid)
         tree = tree_objects.write(self.repository, {name: Entry(FILE, oid) for name, oid in blobs.items()})
-        refs.put(self.repository, self._objects, ref, tree, reason)
+        refs.put(self.repository, ref, tree, reason)
         return tree
 
     def kept_blobs(self, ref: str) -> Mapping[str, str]:
@@ -133,11 +133,11 @@ class Snapshots:
             tree_objects.write(self.repository, {})
         oid = tree_objects.write(self.repository, items)
         disk.force_objects(self.repository.folders[0], self._require_stored(oid, items, whole=True))
-        refs.put(self.repository, self._objects, ref, oid, reason)
+        refs.put(self.repository, ref, oid, reason)
         # A `git gc --prune=now` that began before the ref moved may have removed what it did not see.
         self.repository.see_packs()
         self._require_stored(oid, items, whole=False)
-        self.shadow.verified = tree
+        self.scanner.verified = tree
         return Snapshot(oid, tree, ref)
 
     def _require_stored(self, oid: str, items: Rows, *, whole: bool) -> set[str]:
@@ -145,7 +145,7 @@ class Snapshots:
 
         What was verified before still exists, and so does what HEAD reaches.
         """
-        verified = self.shadow.verified
+        verified = self.scanner.verified
         if not verified or not tree_objects.is_stored(self.repository, verified):
             # It is the first, or somebody deleted the refs that keep it, and collected garbage.
             verified = self._reached(items)

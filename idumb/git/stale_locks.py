@@ -21,7 +21,7 @@ from collections.abc import Iterator
 from idumb.domain import canonical_json
 from idumb.domain.runs import project_key
 from idumb.git import disk, git_program
-from idumb.git.discover import Repository
+from idumb.git.discover import Worktree
 from idumb.system import machine, process_tree
 
 # Temporary names that `atomic_write` uses until a file is complete.
@@ -32,14 +32,14 @@ _LOOK = 0.05
 _GRAIN = 2.0  # a file system's clock may be behind the system's
 
 
-def clear(place: Repository, branch: str | None, since: str | None) -> tuple[str, ...]:
+def clear(worktree: Worktree, branch: str | None, since: str | None) -> tuple[str, ...]:
     """Remove what a killed operation that began at `since` left. Return the removed paths.
 
     Without `since`, remove only temporary files among idumb's own, which a kill may leave after the operation's end.
     """
     removed = []
-    for path in itertools.chain(_private(place), _left(place, branch, since) if since is not None else ()):
-        place.guard()
+    for path in itertools.chain(_private(worktree), _left(worktree, branch, since) if since is not None else ()):
+        worktree.guard()
         with contextlib.suppress(FileNotFoundError):
             os.unlink(path)
             removed.append(path)
@@ -47,64 +47,64 @@ def clear(place: Repository, branch: str | None, since: str | None) -> tuple[str
     return tuple(removed)
 
 
-def _left(place: Repository, branch: str | None, since: str) -> Iterator[str]:
-    refs = list(_refs(place))
-    if _shows_processes(place):
+def _left(worktree: Worktree, branch: str | None, since: str) -> Iterator[str]:
+    refs = list(_refs(worktree))
+    if _shows_processes(worktree):
         begun = dt.datetime.fromisoformat(since).timestamp() - _GRAIN
-        places = (place.root, place.git_dir, *_others(place))
-        heads = () if branch is None else (os.path.join(place.common_dir, "refs", "heads", f"{branch}.lock"),)
-        own = (os.path.join(place.git_dir, name) for name in ("index.lock", "HEAD.lock"))
+        places = (worktree.root, worktree.git_dir, *_others(worktree))
+        heads = () if branch is None else (os.path.join(worktree.common_dir, "refs", "heads", f"{branch}.lock"),)
+        own = (os.path.join(worktree.git_dir, name) for name in ("index.lock", "HEAD.lock"))
         locks = (*own, *heads, *(path for path in refs if path.endswith(".lock")))
         yield from (path for path in locks if _is_dead(path, begun, places))
         # A git may hold the lock of all packed refs from anywhere, and closes the file.
-        packed = os.path.join(place.common_dir, "packed-refs.lock")
+        packed = os.path.join(worktree.common_dir, "packed-refs.lock")
         yield from [packed] if _is_dead(packed, begun, ("/",)) else []
     # Empty refs of ours, left by a power cut: git fails on every list of refs while they exist.
     yield from (path for path in refs if not path.endswith(".lock") and os.path.getsize(path) == 0)
     # Reading commands take paths literally; these are our own patterns.
     arguments, extra = ["ls-files", "--others", "-z", "--", *_PATTERNS], {"GIT_LITERAL_PATHSPECS": "0"}
-    listed = git_program.output(place.root, arguments, extra=extra).split(b"\0")
-    yield from filter(_is_ours, (os.path.join(place.root, os.fsdecode(name)) for name in listed))
+    listed = git_program.output(worktree.root, arguments, extra=extra).split(b"\0")
+    yield from filter(_is_ours, (os.path.join(worktree.root, os.fsdecode(name)) for name in listed))
 
 
-def _shows_processes(place: Repository) -> bool:
+def _shows_processes(worktree: Worktree) -> bool:
     """Return whether every process of the killed operation would be visible from here."""
     if machine.sees_all_processes():
         return True
     try:
-        with open(os.path.join(place.state_dir, "owner.json"), encoding="utf-8") as stream:
+        with open(os.path.join(worktree.state_dir, "owner.json"), encoding="utf-8") as stream:
             before = canonical_json.decode(stream.read()).get("namespace_before")
     except (OSError, ValueError, AttributeError):
         return False
     return before is not None and before == machine.process_namespace()
 
 
-def _others(place: Repository) -> Iterator[str]:
+def _others(worktree: Worktree) -> Iterator[str]:
     """Yield the folders of the repository's other working trees: a `git gc` there locks refs of all."""
-    yield place.common_dir
-    if os.path.basename(place.common_dir) == ".git":
-        yield os.path.dirname(place.common_dir)
-    for path in glob.iglob(os.path.join(glob.escape(place.common_dir), "worktrees", "*", "gitdir")):
+    yield worktree.common_dir
+    if os.path.basename(worktree.common_dir) == ".git":
+        yield os.path.dirname(worktree.common_dir)
+    for path in glob.iglob(os.path.join(glob.escape(worktree.common_dir), "worktrees", "*", "gitdir")):
         with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="surrogateescape") as stream:
             yield os.path.dirname(os.path.join(os.path.dirname(path), stream.read().rstrip("\n")))
 
 
-def _refs(place: Repository) -> Iterator[str]:
+def _refs(worktree: Worktree) -> Iterator[str]:
     """Return the files of our own refs of this working tree."""
-    own = os.path.join(place.common_dir, "refs", "idumb")
-    for top in _of_projects(place, os.path.join(own, "worktrees")):
+    own = os.path.join(worktree.common_dir, "refs", "idumb")
+    for top in _of_projects(worktree, os.path.join(own, "worktrees")):
         for folder, _, names in os.walk(top):
             yield from (os.path.join(folder, name) for name in names)
 
 
-def _of_projects(place: Repository, folder: str) -> list[str]:
+def _of_projects(worktree: Worktree, folder: str) -> list[str]:
     """Return what belongs to this working tree's projects in a folder with one entry, or lock, for each project."""
     try:
         names = sorted(os.listdir(folder))
     except FileNotFoundError:
         return []
     keys = ((name, name.removesuffix(".lock")) for name in names)
-    return [os.path.join(folder, name) for name, key in keys if project_key.place(key)[0] == place.worktree_id]
+    return [os.path.join(folder, name) for name, key in keys if project_key.place(key)[0] == worktree.name]
 
 
 def _is_dead(path: str, begun: float, places: tuple[str, ...]) -> bool:
@@ -124,10 +124,10 @@ def _is_dead(path: str, begun: float, places: tuple[str, ...]) -> bool:
         time.sleep(_LOOK)
 
 
-def _private(place: Repository) -> Iterator[str]:
+def _private(worktree: Worktree) -> Iterator[str]:
     """Yield temporary files in folders that only idumb writes."""
-    own = os.path.join(place.common_dir, "idumb")
-    for folder in (own, *_of_projects(place, os.path.join(own, "worktrees"))):
+    own = os.path.join(worktree.common_dir, "idumb")
+    for folder in (own, *_of_projects(worktree, os.path.join(own, "worktrees"))):
         with contextlib.suppress(FileNotFoundError):
             yield from filter(_is_ours, (os.path.join(folder, name) for name in os.listdir(folder)))
 

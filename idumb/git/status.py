@@ -20,7 +20,8 @@ from idumb.domain import errors
 from idumb.domain import paths as path_rules
 from idumb.domain.proof.ledger import Entry
 from idumb.git import git_program, guarded_files, open_repository, tree_objects
-from idumb.git.discover import Repository
+from idumb.git.discover import Worktree
+from idumb.git.open_repository import CheckedRepository
 from idumb.git.tree_objects import SUBMODULE
 from idumb.system import clock, private_folders
 
@@ -30,23 +31,23 @@ _ANNOUNCED = "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"  # the blob id of an int
 _CONFLICT = Entry(0, "")  # of an unmerged path
 
 
-def changed(place: Repository, paths: Sequence[str]) -> tuple[str, ...]:
+def changed(worktree: Worktree, paths: Sequence[str]) -> tuple[str, ...]:
     """Return the paths with uncommitted changes that one of `paths` covers, sorted."""
     if not paths:
         return ()
     # Our globs differ from git's: match them here, on the status of all paths.
     literal = len(paths) <= _ON_A_LINE and not any(map(path_rules.has_wildcard, paths))
     arguments = ["status", "--porcelain", "-z", "--no-renames", "--untracked-files=all", git_program.NO_SUBMODULES]
-    rows = git_program.output(place.root, [*arguments, *(["--", *paths] if literal else [])]).split(b"\0")
+    rows = git_program.output(worktree.root, [*arguments, *(["--", *paths] if literal else [])]).split(b"\0")
     return tuple(sorted(filter(path_rules.cover(paths), {os.fsdecode(row[3:]) for row in rows if row})))
 
 
-def ignored(place: Repository, paths: Iterable[str]) -> frozenset[str]:
+def ignored(worktree: Worktree, paths: Iterable[str]) -> frozenset[str]:
     """Return the paths that git ignores, and in which it tracks nothing."""
-    return frozenset(os.fsdecode(path[2:]) for path in _checked(place.root, paths) if path)
+    return frozenset(os.fsdecode(path[2:]) for path in _checked(worktree.root, paths) if path)
 
 
-def deciding(root: str, paths: Iterable[str], rules: Repository) -> dict[str, tuple[str, str]]:
+def deciding(root: str, paths: Iterable[str], rules: Worktree) -> dict[str, tuple[str, str]]:
     """Return each path that a rule covers, with the rule's file, relative within the working tree, and its text.
 
     `rules` is the repository whose rules outside the tree apply. For a clone, that is the user's: an agent can change
@@ -57,7 +58,7 @@ def deciding(root: str, paths: Iterable[str], rules: Repository) -> dict[str, tu
     return {os.fsdecode(path[2:]): (os.fsdecode(file), os.fsdecode(rule)) for file, rule, path in found}
 
 
-def _checked(root: str, paths: Iterable[str], *options: str, rules: Repository | None = None) -> list[bytes]:
+def _checked(root: str, paths: Iterable[str], *options: str, rules: Worktree | None = None) -> list[bytes]:
     names = b"".join(b"./" + os.fsencode(path) + b"\0" for path in paths)
     if not names:
         return []
@@ -72,16 +73,16 @@ def _checked(root: str, paths: Iterable[str], *options: str, rules: Repository |
     return result.out.split(b"\0")
 
 
-def repositories(place: Repository, places: Iterable[str]) -> tuple[str, ...]:
+def repositories(worktree: Worktree, places: Iterable[str]) -> tuple[str, ...]:
     """Return every submodule of the index, and each of the places and their parent folders that is a repository."""
-    own = os.path.realpath(place.root)
+    own = os.path.realpath(worktree.root)
     above = path_rules.folders_above(f"{path}/" for path in places)
-    at = {folder: os.path.join(place.root, folder) for folder in above}
+    at = {folder: os.path.join(worktree.root, folder) for folder in above}
     # A link may lead back to the top.
     found = [name for name, at in at.items() if os.path.lexists(f"{at}/.git") and os.path.realpath(at) != own]
-    if not found and not os.path.lexists(os.path.join(place.root, ".gitmodules")):
+    if not found and not os.path.lexists(os.path.join(worktree.root, ".gitmodules")):
         return ()
-    listed = b"\0" + git_program.read(place.root, ["ls-files", "-s", "-z"]).out  # other checks report a failure
+    listed = b"\0" + git_program.read(worktree.root, ["ls-files", "-s", "-z"]).out  # other checks report a failure
     links = map(os.fsdecode, submodules(listed))
     # A folder with tracked files is no other repository.
     others = (name for name in found if b"\t%b/" % os.fsencode(name) not in listed)
@@ -102,27 +103,27 @@ def is_dirty(root: str, repository: str) -> bool:
         return os.path.isdir(place) and any(os.scandir(place))
 
 
-def path_of(place: Repository) -> str:
-    return os.path.join(place.git_dir, "index")
+def path_of(worktree: Worktree) -> str:
+    return os.path.join(worktree.git_dir, "index")
 
 
-def obstacle(place: Repository) -> tuple[str, str] | None:
+def obstacle(worktree: Worktree) -> tuple[str, str] | None:
     """Return (code, message) of the first state in which nothing may run: of the repository, then of the index.
 
     Refusal `git.object-missing` or `git.head-unreadable` if HEAD cannot be read.
     """
-    return open_repository.obstacle(place) or _index(place)
+    return open_repository.obstacle(worktree) or _index(worktree)
 
 
-def _index(place: Repository) -> tuple[str, str] | None:
-    lock = f"{path_of(place)}.lock"
+def _index(worktree: Worktree) -> tuple[str, str] | None:
+    lock = f"{path_of(worktree)}.lock"
     if os.path.lexists(lock):
         return "git.index-locked", f"{lock} exists: another git command is running, or one was killed (git status)"
-    repository = open_repository.repository(place)
+    repository = open_repository.repository(worktree)
     tree = _head_tree(repository)
     tree_objects.rows(repository, tree)  # git does not name a missing tree as clearly
     try:
-        rows = _differing(place, tree)  # the index may be damaged
+        rows = _differing(worktree, tree)  # the index may be damaged
     except errors.Refusal as refusal:
         return refusal.code, refusal.message
     path = next((path for path, entry in rows.items() if entry == _CONFLICT), None)
@@ -131,12 +132,12 @@ def _index(place: Repository) -> tuple[str, str] | None:
     return "git.unmerged", f"{path} is unmerged in the index; resolve it first (git status lists all)"
 
 
-def staged(place: Repository, repository: pygit2.Repository) -> dict[str, Entry | None]:
+def staged(repository: CheckedRepository) -> dict[str, Entry | None]:
     """Return the index entries that differ from HEAD; None for a path that only HEAD has. Conflicts are left out.
 
     An announced path (`git add --intent-to-add`) has no bytes to lose.
     """
-    found = _differing(place, _head_tree(repository))
+    found = _differing(repository.worktree, _head_tree(repository))
     return {path: entry for path, entry in found.items() if entry != _CONFLICT}
 
 
@@ -144,9 +145,9 @@ def _head_tree(repository: pygit2.Repository) -> str:
     return tree_objects.tree_of(repository, open_repository.head_of(repository))
 
 
-def _differing(place: Repository, tree: str) -> Mapping[str, Entry | None]:
+def _differing(worktree: Worktree, tree: str) -> Mapping[str, Entry | None]:
     """Return the index entries that differ from a tree, as `staged` does, and conflicts."""
-    return _asked(place.root, tree, guarded_files.stat_key(path_of(place)))
+    return _asked(worktree.root, tree, guarded_files.stat_key(path_of(worktree)))
 
 
 @functools.lru_cache(maxsize=4)
@@ -164,34 +165,32 @@ def _asked(root: str, tree: str, _index: tuple[int, ...] | None) -> Mapping[str,
     return found
 
 
-def staged_tree(place: Repository, repository: pygit2.Repository) -> str:
+def staged_tree(repository: CheckedRepository) -> str:
     """Return the tree that a commit of the index would have; "" if that is HEAD's, or the index or HEAD cannot be read.
 
     The index refers to the blobs, but once they are unstaged, nothing keeps them.
     """
     try:
-        rows = staged(place, repository).items()
+        rows = staged(repository).items()
         is_kept = {path: row for path, row in rows if row is None or row.mode == SUBMODULE or row.oid in repository}
         return tree_objects.put(repository, _head_tree(repository), is_kept) if is_kept else ""
     except errors.Refusal:
         return ""
 
 
-def follow(
-    place: Repository, repository: pygit2.Repository, before: str, after: str, own: Collection[str] = ()
-) -> tuple[str, ...]:
+def follow(repository: CheckedRepository, before: str, after: str, own: Collection[str] = ()) -> tuple[str, ...]:
     """Give the index the entries of the tree `after` where it still has those of `before`, and for the paths `own`.
 
     Return the paths. Refusal `git.failed` if git could not.
     """
     changes = tree_objects.changes(repository, before, after)
-    other = _differing(place, before) if changes else {}
+    other = _differing(repository.worktree, before) if changes else {}
     stale = [c.path for c in changes if c.path not in other or (c.path in own and other[c.path] != c.new)]
-    set_to(place, repository, after, stale)
+    set_to(repository, after, stale)
     return tuple(stale)
 
 
-def set_to(place: Repository, repository: pygit2.Repository, tree: str, paths: Sequence[str]) -> None:
+def set_to(repository: CheckedRepository, tree: str, paths: Sequence[str]) -> None:
     """Give the index the entries of a tree for these paths. A lock that another git holds is waited for.
 
     Refusal `git.failed` if git could not.
@@ -206,8 +205,10 @@ def set_to(place: Repository, repository: pygit2.Repository, tree: str, paths: S
     time = clock.SystemClock()
     end = time.monotonic() + _PATIENCE
     while True:
-        place.guard()
-        result = git_program.write(place.root, arguments := ["update-index", "-z", "--index-info"], b"".join(rows))
+        repository.worktree.guard()
+        result = git_program.write(
+            repository.worktree.root, arguments := ["update-index", "-z", "--index-info"], b"".join(rows)
+        )
         if result.status == 0:
             return
         if b"index.lock" not in result.err or time.monotonic() >= end:
@@ -216,20 +217,20 @@ def set_to(place: Repository, repository: pygit2.Repository, tree: str, paths: S
 
 
 @contextlib.contextmanager
-def private(place: Repository) -> Iterator[dict[str, str]]:
+def private(worktree: Worktree) -> Iterator[dict[str, str]]:
     """Give git an index of its own, which does not exist yet, by a variable."""
-    private_folders.make(place.state_dir, root=place.common_dir)
-    with tempfile.TemporaryDirectory(dir=place.state_dir, prefix="index-") as folder:
+    private_folders.make(worktree.state_dir, root=worktree.common_dir)
+    with tempfile.TemporaryDirectory(dir=worktree.state_dir, prefix="index-") as folder:
         yield {"GIT_INDEX_FILE": os.path.join(folder, "index")}
 
 
-def cleaned(place: Repository, root: str, head: str | None, paths: Sequence[str]) -> dict[str, Entry]:
+def cleaned(worktree: Worktree, root: str, head: str | None, paths: Sequence[str]) -> dict[str, Entry]:
     """Return what git would store for these files below `root`, after filters and line endings; no missing file.
 
     git decides in a private index, so the user's index stays as it is.
     """
-    with private(place) as index:
-        variables = {"GIT_DIR": place.git_dir, "GIT_COMMON_DIR": place.common_dir, "GIT_WORK_TREE": root, **index}
+    with private(worktree) as index:
+        variables = {"GIT_DIR": worktree.git_dir, "GIT_COMMON_DIR": worktree.common_dir, "GIT_WORK_TREE": root, **index}
         # With its old entry in the index, git keeps the line endings of a file that was committed with CRLF.
         git_program.change(root, ["read-tree", head or "--empty"], variables)
         names = b"".join(os.fsencode(path) + b"\0" for path in paths)

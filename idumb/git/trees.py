@@ -15,10 +15,10 @@ from idumb.domain import errors, paths
 from idumb.domain.proof.ledger import Change, Entry
 from idumb.domain.settings import SNAPSHOT_LIMIT
 from idumb.git import disk, git_program, guarded_files, path_state, status, tree_objects, write_back
-from idumb.git.discover import Repository
+from idumb.git.discover import Worktree
 from idumb.git.own_folder import INDEX, OwnFolder
 from idumb.git.projects import ProjectPaths
-from idumb.git.shadow import Shadow
+from idumb.git.scanner import Scanner
 from idumb.git.snapshot import Snapshots
 from idumb.git.tree_objects import FOLDER
 
@@ -40,25 +40,25 @@ class GitTrees(Snapshots):
 
     def __init__(
         self,
-        repository: Repository,
-        objects: Repository | None = None,
+        worktree: Worktree,
+        objects: Worktree | None = None,
         limit: Callable[[], int] = lambda: SNAPSHOT_LIMIT,
         folder: str = "",
     ) -> None:
-        super().__init__(repository, objects or repository, limit)
+        super().__init__(worktree, objects or worktree, limit)
         self.paths = ProjectPaths(folder)
-        self.root = self.paths.root(repository.root)
+        self.root = self.paths.root(worktree.root)
 
     def scan(self, also: Iterable[str] = ()) -> str:
         """Store all tracked and untracked files that are not ignored; return the tree's id.
 
         `also` are literal paths to include even if they are ignored. What cannot be saved is left out: see `omitted`.
         """
-        return self.shadow.scan(self.paths.all_stored(also))
+        return self.scanner.scan(self.paths.all_to_repository(also))
 
     def save(self, paths: Iterable[str]) -> str:
         """Store these files as they are, byte for byte; return a tree that has them, and perhaps others."""
-        root, names = self._place.root, self.paths.all_own(paths)
+        root, names = self._worktree.root, self.paths.inside(paths)
         files = {path: path_state.entry_below(root, path) for path in names}
         self.repository.see_packs()
         new = {p: e.oid for p, e in files.items() if e and not tree_objects.is_stored(self.repository, e.oid)}
@@ -73,18 +73,18 @@ class GitTrees(Snapshots):
 
     def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
         """Store a `scan`, the index and HEAD under the name `ref`, and read it back."""
-        return self.take(ref, reason, self.paths.all_stored(also))
+        return self.take(ref, reason, self.paths.all_to_repository(also))
 
     def repositories(self) -> tuple[str, ...]:
         """Return the submodules and nested repositories of the last scan."""
-        return self.paths.kept(self.shadow.repositories)
+        return self.paths.of_project(self.scanner.repositories)
 
     def outside_target(self, link: str) -> str | None:
         """Return the target of a link that leads out of the workspace; None if it stays inside.
 
         An absolute link always leads out, because a clone is elsewhere. A link into git's own folder leads out too.
         """
-        root, place = self._place.root, os.path.join(self._place.root, self.paths.stored(link))
+        root, place = self._worktree.root, os.path.join(self._worktree.root, self.paths.to_repository(link))
         if not os.path.islink(place):
             return None
         target, real = os.readlink(place), os.path.realpath(place)
@@ -96,7 +96,7 @@ class GitTrees(Snapshots):
 
         These are the working tree and what is below it, below the home, or in a folder for temporary files.
         """
-        root, temporary = self._place.root, (tempfile.gettempdir(), *_TEMPORARY)
+        root, temporary = self._worktree.root, (tempfile.gettempdir(), *_TEMPORARY)
         above = tuple(f"{folder.rstrip('/')}/" for folder in (os.path.expanduser("~"), *temporary))
         words = (re.sub("/+", "/", os.fsdecode(word)).rstrip("./") for word in _ABSOLUTE.findall(data))
         own = (path for path in words if f"{path}/".startswith(f"{root}/") or path.startswith(above))
@@ -111,18 +111,22 @@ class GitTrees(Snapshots):
         return {
             **dict.fromkeys(self.ignored(), paths.IGNORED_BY_GIT),
             **dict.fromkeys(dirty, "uncommitted work in a submodule"),
-            **{self.paths.shown(path): why for path, why in self.shadow.omitted.items() if self.paths.has(path)},
+            **{
+                self.paths.to_project(path): why
+                for path, why in self.scanner.omitted.items()
+                if self.paths.contains(path)
+            },
         }
 
     def ignored(self) -> tuple[str, ...]:
         """Return the ignored paths of `omitted`, as they are now, without those inside submodules."""
-        return self.paths.kept(self.shadow.ignored())
+        return self.paths.of_project(self.scanner.ignored())
 
     def hidden_by(self, rules: Iterable[str]) -> Mapping[str, tuple[str, str]]:
         """Return each path that one of these `.gitignore` files hides, with that file and its rule."""
-        files, shown = frozenset(self.paths.all_stored(rules)), self.paths.shown
-        hidden = self.paths.all_stored(self.ignored()) if files else ()
-        hiding = status.deciding(self._place.root, hidden, self._objects)
+        files, shown = frozenset(self.paths.all_to_repository(rules)), self.paths.to_project
+        hidden = self.paths.all_to_repository(self.ignored()) if files else ()
+        hiding = status.deciding(self._worktree.root, hidden, self._objects)
         return {shown(path): (shown(file), rule) for path, (file, rule) in hiding.items() if file in files}
 
     def changes(self, old: str, new: str) -> tuple[Change, ...]:
@@ -139,13 +143,13 @@ class GitTrees(Snapshots):
         if not self.paths.folder:
             return ()
         changed = tree_objects.changes(self.repository, old, new)
-        return self.paths.rows(change for change in changed if not self.paths.has(change.path))
+        return self.paths.rows_to_project(change for change in changed if not self.paths.contains(change.path))
 
     def entry(self, tree: str, path: str) -> Entry | None:
-        return tree_objects.entry(self.repository, tree, self.paths.stored(path))
+        return tree_objects.entry(self.repository, tree, self.paths.to_repository(path))
 
     def is_folder(self, tree: str, path: str) -> bool:
-        found = tree_objects.at(self.repository, tree, self.paths.stored(path))
+        found = tree_objects.at(self.repository, tree, self.paths.to_repository(path))
         return found is not None and found.mode == FOLDER
 
     def overlay(self, tree: str, source: str, paths: Iterable[str]) -> str:
@@ -154,7 +158,7 @@ class GitTrees(Snapshots):
 
     def overlay_each(self, tree: str, sources: Iterable[tuple[str, Iterable[str]]]) -> str:
         """Return `tree` after an overlay of each (source, paths), one after the other."""
-        own = [(source, self.paths.all_own(paths)) for source, paths in sources]
+        own = [(source, self.paths.inside(paths)) for source, paths in sources]
         return tree_objects.overlay(self.repository, tree, own)
 
     def committed(self, head: str | None, source: str, paths: Sequence[str]) -> str:
@@ -164,10 +168,10 @@ class GitTrees(Snapshots):
         """
         tree = tree_objects.tree_of(self.repository, head)
         result = self.overlay(tree, source, paths)
-        own = self.paths.all_own(paths)
+        own = self.paths.inside(paths)
         present = [path for path in own if tree_objects.entry(self.repository, source, path) is not None]
         if present and self.may_convert(tree, present):
-            cleaned = status.cleaned(self._objects, self._place.root, head, present)
+            cleaned = status.cleaned(self._objects, self._worktree.root, head, present)
             result = tree_objects.put(self.repository, result, cleaned)
         return result
 
@@ -179,7 +183,7 @@ class GitTrees(Snapshots):
         guarded = guarded_files.of_repository(self._objects)
         if guarded.converts or guarded.ignores_modes:
             return True
-        roots, folders = {self._place.root, self._objects.root}, paths.folders_above(changed)
+        roots, folders = {self._worktree.root, self._objects.root}, paths.folders_above(changed)
         names = [_ATTRIBUTES, *(f"{folder}/{_ATTRIBUTES}" for folder in folders)]
         committed = any(tree_objects.entry(self.repository, head, name) for name in names)
         return committed or any(os.path.lexists(os.path.join(root, name)) for root in roots for name in names)
@@ -201,24 +205,28 @@ class GitTrees(Snapshots):
         another program at any moment stays at its path, or is displaced and named.
         """
         writing = write_back.Writing(
-            self.repository, self._place.root, write_back.shelf(self._place), self._objects.guard
+            self.repository, self._worktree.root, write_back.shelf(self._worktree), self._objects.guard
         )
-        return self.paths.rows(write_back.restore(writing, target, expected, self.paths.all_own(paths), force=force))
+        return self.paths.rows_to_project(
+            write_back.restore(writing, target, expected, self.paths.inside(paths), force=force)
+        )
 
     def release_displaced(self) -> tuple[str, ...]:
         """Remove the files that restores displaced; return the absolute paths of those that were written to since.
 
         Call it when the operation ends.
         """
-        return write_back.shelf(self._place).release()
+        return write_back.shelf(self._worktree).release()
 
     def present_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
-        at = {path: os.path.join(self._place.root, path) for path in self.paths.all_own(folders)}
-        return self.paths.kept(path for path, place in at.items() if os.path.isdir(place) and not os.path.islink(place))
+        at = {path: os.path.join(self._worktree.root, path) for path in self.paths.inside(folders)}
+        return self.paths.of_project(
+            path for path, place in at.items() if os.path.isdir(place) and not os.path.islink(place)
+        )
 
     def force(self, paths: Iterable[str]) -> None:
         """Flush these files and their parent folders to disk."""
-        disk.force_below(self._place.root, self.paths.all_stored(paths))
+        disk.force_below(self._worktree.root, self.paths.all_to_repository(paths))
 
     def diff(self, old: str, new: str, paths: Sequence[str] = ()) -> str:
         """Return a unified diff with `a/` and `b/`; bytes that are not UTF-8 are surrogate escapes."""
@@ -312,17 +320,17 @@ class CheckoutTrees(GitTrees):
     """
 
     def __init__(
-        self, user_place: Repository, user: GitTrees, git: GitFolder, top: str, name: str, raw: Callable[..., str]
+        self, user: GitTrees, git: GitFolder, top: str, name: str, raw: Callable[[str, Iterable[str]], str]
     ) -> None:
-        place = Repository(top, git.path, git.path, name)
-        super().__init__(place, user_place, user.limit, user.paths.folder)
+        checkout = Worktree(top, git.path, git.path, name)
+        super().__init__(checkout, user.repository.worktree, user.limit, user.paths.folder)
         self._git = git
         self._raw = raw
 
     @functools.cached_property
-    def shadow(self) -> Shadow:
+    def scanner(self) -> Scanner:
         folder = OwnFolder(self._git.path, self._git.root, self._git.objects, self._git.lenient)
-        return Shadow(self._place, self._objects, self.limit(), folder, tracking=self._git)
+        return Scanner(self._worktree, self._objects, self.limit(), folder, tracking=self._git)
 
     def begin(self) -> None:
         """Begin the next scan with the index of the tree that is shown."""

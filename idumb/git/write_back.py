@@ -26,7 +26,7 @@ from idumb.app.ports import Conflict
 from idumb.domain import paths as path_rules
 from idumb.domain.proof.ledger import Entry
 from idumb.git import disk, path_state, tree_objects
-from idumb.git.discover import Repository
+from idumb.git.discover import Worktree
 from idumb.git.path_state import Present, Spot, Step
 
 if TYPE_CHECKING:
@@ -321,11 +321,11 @@ class Shelf(NamedTuple):
             yield from ((folder, name) for name in (*names, *links))
 
 
-def shelf(place: Repository) -> Shelf:
+def shelf(worktree: Worktree) -> Shelf:
     """Return the one of a working tree: in git's folder, or in `.idumb` if that is on another file system."""
-    if _is_on_one_file_system(place.root, place.common_dir):
-        return Shelf(os.path.join(place.common_dir, "idumb", "displaced", place.worktree_id))
-    return Shelf(os.path.join(place.root, ".idumb", "displaced"))
+    if _is_on_one_file_system(worktree.root, worktree.common_dir):
+        return Shelf(os.path.join(worktree.common_dir, "idumb", "displaced", worktree.name))
+    return Shelf(os.path.join(worktree.root, ".idumb", "displaced"))
 
 
 def _is_on_one_file_system(*folders: str) -> bool:

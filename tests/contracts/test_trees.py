@@ -94,8 +94,8 @@ class ProjectFolder(GitFolder):
         project = discover.Project(discover.find(str(sandbox.root)), self.NAME)
         project.key = "main"  # as in REF
         self.sandbox, self.root = sandbox, sandbox.root / self.NAME
-        self.trees = GitTrees(project.repository, folder=self.NAME)
-        self.history: GitHistory | MemoryHistory = GitHistory(project.repository, project=project, proof=not_opened)
+        self.trees = GitTrees(project.worktree, folder=self.NAME)
+        self.history: GitHistory | MemoryHistory = GitHistory(project.worktree, project=project, proof=not_opened)
 
     def write(self, path: str, data: bytes) -> None:
         self.sandbox.write(f"{self.NAME}/{path}", data)

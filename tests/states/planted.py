@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-from idumb.git import discover, git_program, own_folder, refs, shadow
+from idumb.git import discover, git_program, own_folder, refs, scanner
 
 
 def put(fault: str) -> None:
     if fault == "add all":
         _advance = refs.advance
 
-        def careless(place: Any, *arguments: Any, **options: Any) -> Any:
-            git_program.write(place.root, ["add", "--all"])
-            return _advance(place, *arguments, **options)
+        def careless(repository: Any, *arguments: Any, **options: Any) -> Any:
+            git_program.write(repository.worktree.root, ["add", "--all"])
+            return _advance(repository, *arguments, **options)
 
         refs.advance = careless
     elif fault == "times only":
@@ -26,9 +26,9 @@ def _trust_times() -> None:
     """The scanner believes size and time of modification alone."""
     files = own_folder.raw_files
 
-    def trusting(path: str, user: discover.Repository) -> dict[str, bytes | None]:
+    def trusting(path: str, user: discover.Worktree) -> dict[str, bytes | None]:
         own = files(path, user)
         return {**own, "config": (own["config"] or b"") + b"[core]\n\ttrustctime = false\n"}
 
     own_folder.raw_files = trusting
-    shadow.Shadow._drop_young = lambda *_: None  # type: ignore[method-assign]
+    scanner.Scanner._drop_young = lambda *_: None  # type: ignore[method-assign]

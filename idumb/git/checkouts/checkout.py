@@ -23,7 +23,7 @@ from idumb.git.checkouts.provided import Provided
 from idumb.git.checkouts.tree_files import ATTRIBUTES, SHOWN, GitFolder, Submodules, TreeFiles
 from idumb.git.checkouts.untracked import Prepared
 from idumb.git.checkouts.user_git import VisibleGit
-from idumb.git.discover import Repository
+from idumb.git.discover import Worktree
 from idumb.git.own_folder import INDEX
 from idumb.git.tree_objects import PROGRAM
 from idumb.git.trees import CheckoutTrees, GitTrees
@@ -55,7 +55,7 @@ class Additions(NamedTuple):
     provided: Sequence[str] = ()
     limit: int = 0
     is_cached: Callable[[str], bool] = lambda _: False
-    lender: Repository | None = None
+    lender: Worktree | None = None
     plain: bool = False
     note: Callable[[str], None] = lambda _: None
     needed: Sequence[str] = ()
@@ -71,27 +71,26 @@ class Checkout:
 
     in_place = False
 
-    def __init__(self, place: Repository, user: GitTrees, pair: Pair, use: str, additions: Additions) -> None:
-        self._user = place
+    def __init__(self, user: GitTrees, pair: Pair, use: str, additions: Additions) -> None:
+        worktree = self._user = user.repository.worktree
         self._use = use
         self._is_cached, self._note = additions.is_cached, additions.note
         self._folder, self.own = pair.opened(use)
         own = self.own
         self.top = self._folder.path
-        self.root, self._home = user.paths.root(self.top), user.paths.root(place.root)
+        self.root, self._home = user.paths.root(self.top), user.paths.root(worktree.root)
         self._paths = user.paths
-        self._settings = user_git.of_stranger(place) if additions.plain else user_git.read(place)
-        self._git = GitFolder(own, self._own_root, os.path.join(place.common_dir, "objects"), self._settings)
+        self._settings = user_git.of_stranger(worktree) if additions.plain else user_git.read(worktree)
+        self._git = GitFolder(own, self._own_root, os.path.join(worktree.common_dir, "objects"), self._settings)
         if use != BUILD:  # a builder of an earlier command could write there, and say otherwise in the index
             self._git.remove(SHOWN)
         self._files = TreeFiles(self._git, user.repository)
-        modules = os.path.join(place.common_dir, "modules")
-        self._submodules = Submodules(self._git, place.root, modules, self._settings)
-        self._visible = VisibleGit(place, user.repository, self._settings)
-        lender, needed = additions.lender or place, additions.needed
+        self._submodules = Submodules(self._git, worktree, self._settings)
+        self._visible = VisibleGit(user.repository, self._settings)
+        lender, needed = additions.lender or worktree, additions.needed
         self._provided = Provided(lender, additions.provided, additions.limit, own, needed=needed)
         self._prepared = Prepared(own)
-        self.trees = CheckoutTrees(place, user, self._git, self.top, f"{use}-{pair.number}", self.raw)
+        self.trees = CheckoutTrees(user, self._git, self.top, f"{use}-{pair.number}", self.raw)
         self._shown: tuple[str, str | None] | None = None
         self._clean: dict[str, untracked.Clean] = {}
         self._is_ready = self._is_control = False
@@ -177,7 +176,7 @@ class Checkout:
         removed, caches = self._sweep()
         if any(path.rpartition("/")[2] == ATTRIBUTES for path in removed):
             self._files.show_again(tree)  # they decided how git checked out the others
-        self.cached = self._paths.all_shown(caches)
+        self.cached = self._paths.all_to_project(caches)
         self._visible.show(self.top, head, rules)
         self.trees.begin()
         self.refresh()
@@ -195,7 +194,7 @@ class Checkout:
 
     def _kept(self, paths: Iterable[str] = ()) -> untracked.Kept:
         def is_cached(path: str) -> bool:
-            return self._paths.has(path) and self._is_cached(self._paths.shown(path))
+            return self._paths.contains(path) and self._is_cached(self._paths.to_project(path))
 
         kept = frozenset((*paths, *self.provided, *self.prepared))
         folders = self._files.folders | paths_of.folders_above(self._submodules.tracked())
@@ -262,12 +261,12 @@ class Checkout:
             self._git.remove(SHOWN)
             self._clean.clear()
         self._note_checked()
-        return self._paths.all_shown(sorted(changed))
+        return self._paths.all_to_project(sorted(changed))
 
     def cleaned(self, path: str, data: bytes) -> str:
         """Return the object that git stores for a file with these bytes."""
         self._require_folder()
-        return self._files.cleaned(self._paths.stored(path), data)
+        return self._files.cleaned(self._paths.to_repository(path), data)
 
     def _require_folder(self) -> None:
         """Make the folder anew if a program, or the user, removed or replaced it."""
@@ -278,7 +277,7 @@ class Checkout:
 
     def with_ignored(self, tree: str, paths: Iterable[str]) -> str:
         """Return the tree that was just shown, with those of these paths that are there although it lacks them."""
-        own = ((path, self._paths.stored(path)) for path in paths)
+        own = ((path, self._paths.to_repository(path)) for path in paths)
         there, lent = list[str](), tuple(f"{path}/" for path in (*self.provided, *self.prepared))
         for path, stored in own:
             is_in_tree = stored in self._files.tracked or stored in self._files.folders
@@ -300,7 +299,7 @@ class Checkout:
         if not self.trees.may_convert(tree, paths):
             return tree
         self._require_folder()
-        entries = self._files.checked_out(tree, self._paths.all_own(paths), seen)
+        entries = self._files.checked_out(tree, self._paths.inside(paths), seen)
         if guarded_files.of_repository(self._user).ignores_modes:
             present = {path: path_state.entry_below(self._user.root, path) for path in entries}
             programs = (path for path, entry in present.items() if entry is not None and entry.mode == PROGRAM)

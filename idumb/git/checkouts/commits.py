@@ -17,12 +17,12 @@ from msgspec.structs import replace
 from idumb.app.ports import CommitAttempt
 from idumb.git import disk, git_program, guarded_files, own_folder, refs
 from idumb.git.checkouts import user_git
-from idumb.git.discover import Repository
 from idumb.git.own_folder import EXCLUDE, OwnFolder
 from idumb.system import machine, private_folders
 
 if TYPE_CHECKING:
     from idumb.git.checkouts.checkout import Checkout
+    from idumb.git.open_repository import CheckedRepository
 
 _HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "reference-transaction")
 _TRUE = frozenset({"true", "yes", "on", "1"})
@@ -34,17 +34,17 @@ _FILES = (EXCLUDE, "info/attributes", "info/sparse-checkout", "shallow")
 
 
 class Commits:
-    """Those of the repository `place`; `proof` opens the checkout in which hooks run."""
+    """Those of a repository; `proof` opens the checkout in which hooks run."""
 
-    def __init__(self, place: Repository, repository: pygit2.Repository, proof: Callable[[], Checkout]) -> None:
-        self._place = place
+    def __init__(self, repository: CheckedRepository, proof: Callable[[], Checkout]) -> None:
+        self._worktree = repository.worktree
         self._repository = repository
         self._proof = proof
 
     def make(self, tree: str, head: str | None, message: str, *, hooks: bool) -> CommitAttempt:
         """Make a commit of `tree` on top of `head`. The objects are on disk; no branch is moved."""
         own = (*_OWN, *_OWN_SECTIONS)
-        known = guarded_files.settings(self._place).items()
+        known = guarded_files.settings(self._worktree).items()
         settings = {name: value for name, value in known if not name.startswith(own)}
         folder = self._hooks(settings) if hooks else ""
         if folder:
@@ -53,25 +53,25 @@ class Commits:
             signs = settings.get("commit.gpgsign", "").lower() in _TRUE
             made = self._plain(tree, head, message, signs=signs)
         if made.commit is None and not made.by_hook:
-            words = made.words + machine.nearly_full(self._place.common_dir)
+            words = made.words + machine.nearly_full(self._worktree.common_dir)
             return replace(made, words=words)
         return made
 
     def _plain(self, tree: str, head: str | None, message: str, *, signs: bool) -> CommitAttempt:
         parent = ["-p", head] if head else []
         arguments = ["commit-tree", *parent, *(["-S"] if signs else []), "-F", "-", tree]
-        result = git_program.write(self._place.root, arguments, message.encode("utf-8", "surrogateescape"))
+        result = git_program.write(self._worktree.root, arguments, message.encode("utf-8", "surrogateescape"))
         if result.status != 0:
-            disk.explain(result.words, self._place.common_dir)
+            disk.explain(result.words, self._worktree.common_dir)
             return CommitAttempt(None, result.words or f"git commit-tree ended with status {result.status}", tree)
         commit = result.out.decode("ascii").strip()
-        disk.force_objects(os.path.join(self._place.common_dir, "objects"), {commit})
+        disk.force_objects(os.path.join(self._worktree.common_dir, "objects"), {commit})
         return CommitAttempt(commit, tree=tree)
 
     def _hooks(self, settings: Mapping[str, str]) -> str:
         """Return the folder of the user's hooks; "" if it has none that a commit runs."""
-        chosen = settings.get(guarded_files.HOOKS_PATH, os.path.join(self._place.common_dir, "hooks"))
-        folder = os.path.join(self._place.root, os.path.expanduser(chosen))
+        chosen = settings.get(guarded_files.HOOKS_PATH, os.path.join(self._worktree.common_dir, "hooks"))
+        folder = os.path.join(self._worktree.root, os.path.expanduser(chosen))
         return folder if any(os.access(os.path.join(folder, name), os.X_OK) for name in _HOOKS) else ""
 
     def _with_hooks(
@@ -103,17 +103,17 @@ class Commits:
             return CommitAttempt(None, said, tree)
         before = [f"^{known}" for known in (tree, head) if known]
         new = _asked(folder, ["rev-list", "--objects", "--no-object-names", commit, *before])
-        disk.force_objects(os.path.join(self._place.common_dir, "objects"), new.split())
+        disk.force_objects(os.path.join(self._worktree.common_dir, "objects"), new.split())
         return CommitAttempt(commit, words, str(made.tree_id))
 
     def _folder(self, proof: Checkout, head: str | None, settings: Mapping[str, str]) -> OwnFolder:
         """Make the git folder that git and the hooks use: the user's settings and refs, and the index of the tree."""
-        objects = os.path.join(self._place.common_dir, "objects")
+        objects = os.path.join(self._worktree.common_dir, "objects")
         folder = OwnFolder(os.path.join(proof.own, "commit"), lambda: proof.top, objects)
         private_folders.remove_tree(folder.path)
         for name in ("info", "refs", "objects"):
             private_folders.make(os.path.join(folder.path, name))
-        folder.put(user_git.ref_files(self._repository, head, refs.of_user(self._place.common_dir)))
+        folder.put(user_git.ref_files(self._repository, head, refs.of_user(self._worktree.common_dir)))
         folder.write("config", own_folder.configuration(settings))
         for name in filter(lambda name: os.path.isfile(os.path.join(proof.own, name)), _FILES):
             shutil.copyfile(os.path.join(proof.own, name), os.path.join(folder.path, name))

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator
 
 from idumb.domain import errors
 from idumb.domain.action import Action
-from idumb.git.discover import Repository
+from idumb.git.discover import Worktree
 from idumb.system import atomic_write, clock, machine, private_folders, user_folders
 
 MOST = 4
@@ -46,7 +46,7 @@ class Odd(errors.Refusal):
 class Pair:
     """The checkouts below `place` that one command uses, one for each use. `number` is that of the pair."""
 
-    def __init__(self, user: Repository, place: str, number: int, lock: int) -> None:
+    def __init__(self, user: Worktree, place: str, number: int, lock: int) -> None:
         self._user = user
         self.place = place
         self._lock = lock
@@ -65,7 +65,7 @@ class Pair:
         os.close(self._lock)
 
 
-def take(user: Repository) -> Pair:
+def take(user: Worktree) -> Pair:
     """Lock a free pair. Refusal `checkout.busy` if other commands use all, `checkout.unusable` without a place."""
     holders = list[str]()
     for pair in free(user, holders.append):
@@ -81,7 +81,7 @@ def take(user: Repository) -> Pair:
     )
 
 
-def free(user: Repository, held: Callable[[str], None] = lambda _: None) -> Iterator[Pair]:
+def free(user: Worktree, held: Callable[[str], None] = lambda _: None) -> Iterator[Pair]:
     """Yield each pair that no command uses, locked; `held` is called with the process that uses one."""
     private_folders.make(_state(user), root=user.common_dir)
     for number in range(1, MOST + 1):
@@ -100,7 +100,7 @@ def free(user: Repository, held: Callable[[str], None] = lambda _: None) -> Iter
         yield Pair(user, place, number, lock)
 
 
-def prepare(user: Repository) -> str:
+def prepare(user: Worktree) -> str:
     """Return the folder of a repository's checkouts, created if missing. Refusal `checkout.unusable`."""
     place = folder_of(user)
     try:
@@ -128,7 +128,7 @@ def _remove_of_deleted(above: str) -> None:
             private_folders.try_to_remove(place)
 
 
-def clear_copies(user: Repository) -> tuple[str, ...]:
+def clear_copies(user: Worktree) -> tuple[str, ...]:
     """Remove the copies that killed processes left. Return their folders."""
     removed: list[str] = []
     try:
@@ -143,12 +143,12 @@ def clear_copies(user: Repository) -> tuple[str, ...]:
     return tuple(removed)
 
 
-def folder_of(user: Repository) -> str:
+def folder_of(user: Worktree) -> str:
     """Return the folder of a repository's checkouts: outside the working tree and, if possible, below no manifest.
 
     Those of a dry run are beside its working tree, and are removed with it.
     """
-    if user.worktree_id == REHEARSAL:
+    if user.name == REHEARSAL:
         return os.path.join(os.path.dirname(user.root), "checkouts")
     chosen, is_chosen = user_folders.checkouts()
     if not os.path.isabs(chosen):
@@ -163,13 +163,13 @@ def folder_of(user: Repository) -> str:
     return os.path.join(above, user_folders.repository_id(user.common_dir)[:_SHORT])
 
 
-def own_above(user: Repository) -> tuple[str, ...]:
+def own_above(user: Worktree) -> tuple[str, ...]:
     """Return the folder of a repository's checkouts and, unless the user chose it, the one above."""
     place = folder_of(user)
     return (place,) if user_folders.checkouts()[1] else (place, os.path.dirname(place))
 
 
-def own_folders(user: Repository) -> dict[str, str]:
+def own_folders(user: Worktree) -> dict[str, str]:
     """Return the checkouts that exist: the path of each to idumb's own git folder for it."""
     names = sorted(os.listdir(_state(user))) if os.path.isdir(_state(user)) else []
     records = {os.path.join(_state(user), name): _read(os.path.join(_state(user), name, "folder")) for name in names}
@@ -258,11 +258,11 @@ class Folder:
         return f"{kind}{status.st_ino} {machine.boot_id() or ''}\n{self.path}"
 
 
-def _state(user: Repository) -> str:
+def _state(user: Worktree) -> str:
     return os.path.join(user.common_dir, "idumb", "checkouts")
 
 
-def _name(user: Repository) -> str:
+def _name(user: Worktree) -> str:
     """Return the repository's name, which is the same in each of its working trees."""
     folder = os.path.dirname(user.common_dir) if user.common_dir.endswith("/.git") else user.common_dir
     return re.sub(r"[^a-z0-9]+", "-", os.path.basename(folder).lower())[:20].strip("-") or "repository"

@@ -23,7 +23,7 @@ from idumb.git import disk, git_program
 from idumb.git.checkouts import relocated, untracked
 from idumb.git.checkouts.relocated import Environments
 from idumb.git.checkouts.untracked import Facts, Manifest
-from idumb.git.discover import Repository
+from idumb.git.discover import Worktree
 from idumb.system import atomic_write, clock, private_folders
 
 _INCLUDE = ".worktreeinclude"
@@ -52,7 +52,7 @@ class Provided:
 
     def __init__(
         self,
-        user: Repository,
+        user: Worktree,
         rules: Sequence[str],
         limit: int,
         state: str,

@@ -20,6 +20,7 @@ from idumb.domain.proof.ledger import Entry
 from idumb.git import discover, disk, git_program, open_repository, path_state, tree_objects
 from idumb.git.checkouts.places import Odd
 from idumb.git.checkouts.user_git import UserGit
+from idumb.git.discover import Worktree
 from idumb.git.own_folder import EXCLUDE, OwnFolder
 from idumb.git.tree_objects import FILE, LINK, PROGRAM, SUBMODULE
 from idumb.system import private_folders
@@ -264,15 +265,14 @@ class TreeFiles:
 
 
 class Submodules:
-    """Those of the checkout whose git folder is `git`; `user` is the root of the user's working tree.
+    """Those of the checkout whose git folder is `git`, with objects of the submodules of the user's working tree.
 
     `missing` has a sentence for each submodule without files.
     """
 
-    def __init__(self, git: GitFolder, user: str, modules: str, settings: UserGit) -> None:
+    def __init__(self, git: GitFolder, user: Worktree, settings: UserGit) -> None:
         self._git = git
         self._user = user
-        self._modules = modules
         self._settings = settings
         self._shown: dict[str, TreeFiles] = {}
         self.missing: tuple[str, ...] = ()
@@ -316,7 +316,7 @@ class Submodules:
 
     def _repository(self, path: str, commit: str) -> pygit2.Repository | None:
         """Return the user's repository of a submodule if it has the commit."""
-        for place in (os.path.join(self._user, path), os.path.join(self._modules, path)):
+        for place in (os.path.join(self._user.root, path), os.path.join(self._user.common_dir, "modules", path)):
             try:
                 is_tree = os.path.lexists(os.path.join(place, ".git"))
                 repository = open_repository.repository(discover.at(place)) if is_tree else pygit2.Repository(place)

@@ -22,12 +22,14 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from idumb.domain import paths
 from idumb.git import discover, guarded_files, open_repository, own_folder, path_state
-from idumb.git.discover import Repository
+from idumb.git.discover import Worktree
 from idumb.git.own_folder import EXCLUDE
 from idumb.system import private_folders
 
 if TYPE_CHECKING:
     import pygit2
+
+    from idumb.git.open_repository import CheckedRepository
 
 _SECTIONS = ("filter.", "lfs.", "user.", "author.", "committer.")
 _CORE = frozenset(
@@ -73,14 +75,14 @@ class UserGit(NamedTuple):
         return [word for name in names for word in ("-c", f"{name}=false")]
 
 
-def of_stranger(user: Repository) -> UserGit:
+def of_stranger(user: Worktree) -> UserGit:
     """Return what the git of a fresh clone knows: the filter of LFS, without which it has no contents, and depth."""
     settings, files = read(user)
     chosen = {name: value for name, value in settings.items() if name.startswith(("filter.lfs.", "lfs."))}
     return UserGit(chosen, {name: data for name, data in files.items() if name == _SHALLOW})
 
 
-def read(user: Repository) -> UserGit:
+def read(user: Worktree) -> UserGit:
     """Read it, before the first program starts: programs can change it later."""
     known = guarded_files.of_repository(user).configuration
     settings = {name: value for name, value in known.effective.items() if name.startswith(_SECTIONS) or name in _CORE}
@@ -112,16 +114,15 @@ def ref_files(repository: pygit2.Repository, head: str | None, refs: Mapping[str
 class VisibleGit:
     """The user may amend HEAD and collect garbage: the snapshot before each task keeps its commit for that time."""
 
-    def __init__(self, user: Repository, repository: pygit2.Repository, settings: UserGit) -> None:
-        self._user = user
+    def __init__(self, repository: CheckedRepository, settings: UserGit) -> None:
         self._repository = repository
         self._settings = settings
         self._files: Mapping[str, bytes] = {}
 
     def show(self, top: str, head: str | None, rules: bytes) -> None:
         """Prepare it for the checkout `top`, on top of the commit `head`; `rules` say what git ignores."""
-        tags = discover.listed(self._user.common_dir, "refs/tags/")
-        lenders = open_repository.lenders(self._user)
+        user = self._repository.worktree
+        tags, lenders = discover.listed(user.common_dir, "refs/tags/"), open_repository.lenders(user)
         folder = os.path.join(top, GIT)
         self._files = {
             **self._settings.in_folder(folder, {"core.logallrefupdates": "true"}),

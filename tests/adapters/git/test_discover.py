@@ -24,7 +24,7 @@ def test_find_walks_up_to_the_real_working_tree(sandbox: GitSandbox, tmp_path: P
     folder.mkdir(parents=True)
     (tmp_path / "link").symlink_to(folder)
     place = discover.find(str(tmp_path / "link"))
-    assert (place.root, place.worktree_id) == (str(sandbox.root), "main")
+    assert (place.root, place.name) == (str(sandbox.root), "main")
     assert place.git_dir == place.common_dir == str(sandbox.git_dir)
 
 
@@ -34,7 +34,7 @@ def test_find_names_a_linked_worktree_and_shares_the_common_folder(sandbox: GitS
     for name, worktree in (("side", "side"), ("main", "main-linked")):
         sandbox.git("worktree", "add", "-q", "-b", f"branch-{name}", str(tmp_path / name))
         place = discover.find(str(tmp_path / name))
-        assert (place.worktree_id, place.common_dir) == (worktree, str(sandbox.git_dir))
+        assert (place.name, place.common_dir) == (worktree, str(sandbox.git_dir))
         assert place.git_dir == str(sandbox.git_dir / "worktrees" / name)
 
 

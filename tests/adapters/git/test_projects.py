@@ -27,9 +27,9 @@ PATHS = st.lists(NAMES, min_size=1, max_size=4).map("/".join)
 @given(PATHS | st.just(""), PATHS)
 def test_a_path_is_the_same_after_both_translations(folder: str, path: str) -> None:
     project = ProjectPaths(folder)
-    assert project.stored(project.shown(path)) == path
-    assert project.shown(path).startswith("../") != project.has(path)
-    assert project.shown(project.own(path)) == path
+    assert project.to_repository(project.to_project(path)) == path
+    assert project.to_project(path).startswith("../") != project.contains(path)
+    assert project.all_to_project(project.inside([path])) == (path,)
 
 
 @given(PATHS, st.sampled_from(["main", "wt", "a@b", "x-1"]))

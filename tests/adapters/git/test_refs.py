@@ -11,7 +11,7 @@ import pytest
 
 from idumb.domain.errors import Refusal
 from idumb.git import discover, disk, open_repository, refs
-from idumb.git.discover import Repository
+from idumb.git.discover import Worktree
 from idumb.git.history import GitHistory
 from idumb.git.trees import GitTrees
 from idumb.system import clock
@@ -29,7 +29,7 @@ class Run:
         self.sandbox = sandbox
         place = discover.find(str(sandbox.root))
         self.trees, self.history = GitTrees(place), GitHistory(place)
-        self.run = RUN.replace("/main/", f"/{place.worktree_id}/")
+        self.run = RUN.replace("/main/", f"/{place.name}/")
         self.kept: dict[str, str] = {}
 
     def tasks(self, *numbers: int) -> None:
@@ -363,7 +363,7 @@ REF = "refs/idumb/worktrees/main/runs/r/base"
 
 
 @pytest.fixture
-def place(sandbox: GitSandbox) -> Repository:
+def place(sandbox: GitSandbox) -> Worktree:
     for name in ("one", "two", "three"):
         sandbox.write("a.txt", name)
         sandbox.commit(name)
@@ -377,30 +377,30 @@ def commit(sandbox: GitSandbox, name: str) -> str:
 
 @pytest.mark.parametrize("before", ["one", ""])
 def test_a_ref_that_another_process_moved_or_created_keeps_its_value(
-    sandbox: GitSandbox, place: Repository, before: str
+    sandbox: GitSandbox, place: Worktree, before: str
 ) -> None:
     if before:
         sandbox.git("update-ref", REF, before)
     place.guard = lambda: (sandbox.git("update-ref", REF, "two"), None)[1]  # between the check and the write
     with pytest.raises(Refusal) as caught:
-        refs.move(open_repository.repository(place), place, REF, commit(sandbox, "three"))
+        refs.move(open_repository.repository(place), REF, commit(sandbox, "three"))
     assert caught.value.code == "git.ref-moved"
     assert sandbox.kept("refs/idumb/") == {REF: commit(sandbox, "two")}
 
 
-def test_a_process_that_lost_ownership_moves_no_ref(sandbox: GitSandbox, place: Repository) -> None:
+def test_a_process_that_lost_ownership_moves_no_ref(sandbox: GitSandbox, place: Worktree) -> None:
     def lost() -> None:
         raise Refusal("lock.lost", "taken over")
 
     place.guard = lost
     with pytest.raises(Refusal) as caught:
-        refs.move(open_repository.repository(place), place, REF, commit(sandbox, "three"))
+        refs.move(open_repository.repository(place), REF, commit(sandbox, "three"))
     assert caught.value.code == "lock.lost"
     assert sandbox.kept("refs/idumb/") == {}
 
 
 def test_a_new_ref_syncs_itself_and_only_the_folders_that_changed(
-    sandbox: GitSandbox, place: Repository, monkeypatch: pytest.MonkeyPatch
+    sandbox: GitSandbox, place: Worktree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Folders above the repository are not opened: an unlistable one would stop every task."""
     forced: list[str] = []
@@ -412,15 +412,15 @@ def test_a_new_ref_syncs_itself_and_only_the_folders_that_changed(
         force(synced)
 
     monkeypatch.setattr(disk, "force", noted)
-    refs.move(open_repository.repository(place), place, REF, commit(sandbox, "one"))
+    refs.move(open_repository.repository(place), REF, commit(sandbox, "one"))
     folders = ["refs", *(f"refs/idumb{rest}" for rest in ("", "/worktrees", "/worktrees/main", "/worktrees/main/runs"))]
     assert sorted(set(forced)) == sorted([*folders, "refs/idumb/worktrees/main/runs/r", REF])
     forced.clear()
-    refs.move(open_repository.repository(place), place, f"{REF}2", commit(sandbox, "one"))
+    refs.move(open_repository.repository(place), f"{REF}2", commit(sandbox, "one"))
     assert sorted(set(forced)) == ["refs/idumb/worktrees/main/runs/r", f"{REF}2"]
 
 
-def test_refs_are_listed_whether_loose_or_packed(sandbox: GitSandbox, place: Repository) -> None:
+def test_refs_are_listed_whether_loose_or_packed(sandbox: GitSandbox, place: Worktree) -> None:
     names = [f"refs/idumb/worktrees/main/runs/{run}/base" for run in ("packed", "moved", "loose")]
     for name in names[:2]:
         sandbox.git("update-ref", name, "one")
@@ -438,7 +438,7 @@ def test_refs_are_listed_whether_loose_or_packed(sandbox: GitSandbox, place: Rep
 
 
 def test_a_folder_that_libgit2_could_not_force_to_disk_takes_no_ref_from_this_process(
-    sandbox: GitSandbox, place: Repository, monkeypatch: pytest.MonkeyPatch
+    sandbox: GitSandbox, place: Worktree, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-LOG-5: the system drops what it could not write, so a second fsync would falsely succeed."""
     monkeypatch.setattr(disk, "failed", set())
@@ -451,6 +451,6 @@ def test_a_folder_that_libgit2_could_not_force_to_disk_takes_no_ref_from_this_pr
     with monkeypatch.context() as broken:
         broken.setattr(type(repository), "create_reference_direct", fail)
         with pytest.raises(OSError, match="Disk quota exceeded"):
-            refs.move(repository, place, REF, commit(sandbox, "one"))
+            refs.move(repository, REF, commit(sandbox, "one"))
     with pytest.raises(OSError, match="could not be forced to disk before"):
-        refs.move(repository, place, REF, commit(sandbox, "one"))
+        refs.move(repository, REF, commit(sandbox, "one"))

@@ -15,7 +15,7 @@ from idumb.git.history import GitHistory
 from tests.support.gitrepo import Entry, GitSandbox, work_tree
 
 
-def place_of(sandbox: GitSandbox) -> discover.Repository:
+def place_of(sandbox: GitSandbox) -> discover.Worktree:
     return discover.find(str(sandbox.root))
 
 

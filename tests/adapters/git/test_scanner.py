@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from idumb.domain.errors import Refusal
-from idumb.git import discover, git_program, guarded_files, shadow
+from idumb.git import discover, git_program, guarded_files, scanner
 from idumb.git.trees import GitTrees
 from idumb.system import clock
 from tests.adapters.git.conftest import REF
@@ -49,16 +49,16 @@ def test_a_change_while_git_reads_the_file_is_seen_by_the_next_scan(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also in the same second, and if the time of its modification is set back."""
-    place, update = sandbox.write("a", "1"), shadow.Shadow._update
+    place, update = sandbox.write("a", "1"), scanner.Scanner._update
     os.utime(place, (1e9, 1e9))
 
-    def late(self: shadow.Shadow, paths: set[bytes]) -> None:
+    def late(self: scanner.Scanner, paths: set[bytes]) -> None:
         update(self, paths)
         place.write_text("2", encoding="ascii")
         os.utime(place, (1e9, 1e9))
         monkeypatch.undo()
 
-    monkeypatch.setattr(shadow.Shadow, "_update", late)
+    monkeypatch.setattr(scanner.Scanner, "_update", late)
     trees.scan()
     assert content(trees, trees.scan(), "a") == b"2"
 
@@ -410,7 +410,7 @@ def test_nested_repositories_are_left_out_and_named_and_pipes_are_never_opened(
     nested.write("file", "f")
     nested.commit()
     assert names(sandbox, trees.scan()) == ["sub/inner"]
-    assert trees.omitted() == dict.fromkeys(("empty", "nested"), shadow.NESTED)
+    assert trees.omitted() == dict.fromkeys(("empty", "nested"), scanner.NESTED)
     assert trees.repositories() == ("empty", "nested")
 
 
@@ -458,31 +458,31 @@ def test_a_file_that_vanishes_between_listing_and_reading_is_left_out(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     sandbox.write_all({"a": "1", "gone": "1", "d/gone": "1"})
-    update = shadow.Shadow._update
+    update = scanner.Scanner._update
 
-    def late(self: shadow.Shadow, paths: set[bytes]) -> None:
+    def late(self: scanner.Scanner, paths: set[bytes]) -> None:
         sandbox.remove("gone")
         sandbox.remove("d")
         update(self, paths)
 
-    monkeypatch.setattr(shadow.Shadow, "_update", late)
+    monkeypatch.setattr(scanner.Scanner, "_update", late)
     assert names(sandbox, trees.scan()) == ["a"]
     assert trees.omitted() == {}
 
 
 def fail(monkeypatch: pytest.MonkeyPatch, sandbox: GitSandbox, command: str, *results: git_program.Result) -> None:
     """Let a command end with each of these results once. A git that dies leaves the lock of our index."""
-    git, failures = shadow.Shadow._git, [*results]
+    git, failures = scanner.Scanner._git, [*results]
 
     def failing(
-        self: shadow.Shadow, arguments: list[str], stdin: bytes = b"", *, strict: bool = False
+        self: scanner.Scanner, arguments: list[str], stdin: bytes = b"", *, strict: bool = False
     ) -> git_program.Result:
         if arguments[0] == command and "--refresh" not in arguments and failures:
             sandbox.git_dir.joinpath("idumb/shadow/main/index.lock").touch()
             return failures.pop()
         return git(self, arguments, stdin, strict=strict)
 
-    monkeypatch.setattr(shadow.Shadow, "_git", failing)
+    monkeypatch.setattr(scanner.Scanner, "_git", failing)
 
 
 def test_after_a_scan_that_failed_what_is_newly_tracked_is_saved(

@@ -22,7 +22,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from idumb.domain import errors
 from idumb.git import disk, git_program, guarded_files, own_folder
 from idumb.git import status as git_status
-from idumb.git.discover import Repository
+from idumb.git.discover import Worktree
 from idumb.git.own_folder import INDEX, OwnFolder
 from idumb.system import clock, private_folders
 
@@ -50,8 +50,8 @@ class _Moved(Exception):
     """Git failed because the working tree or the object store changed meanwhile, or the index is damaged."""
 
 
-class Shadow:
-    """Scans the working tree of `place`, whose objects go to the store of `objects`.
+class Scanner:
+    """Scans the files of `worktree`, whose objects go to the store of `objects`.
 
     An untracked file of more than `limit` MB is left out. In a checkout, `folder` is that of the scans, and `tracking`
     knows the tracked files: the index begins with all of them, also with those that git ignores.
@@ -59,17 +59,17 @@ class Shadow:
 
     def __init__(
         self,
-        place: Repository,
-        objects: Repository,
+        worktree: Worktree,
+        objects: Worktree,
         limit: int,
         folder: OwnFolder | None = None,
         tracking: OwnFolder | None = None,
     ) -> None:
-        self._place = place
+        self._worktree = worktree
         self._store = objects
         self._limit = limit
-        own = os.path.join(objects.common_dir, "idumb", "shadow", place.worktree_id)
-        self._folder = folder or OwnFolder(own, lambda: place.root, os.path.join(objects.common_dir, "objects"))
+        own = os.path.join(objects.common_dir, "idumb", "shadow", worktree.name)
+        self._folder = folder or OwnFolder(own, lambda: worktree.root, os.path.join(objects.common_dir, "objects"))
         self._tracking = tracking
         self._tree = ""
         self._index: tuple[int, ...] | None = None
@@ -97,7 +97,7 @@ class Shadow:
                     self._folder.remove(f"{INDEX}.lock")  # of a git that died of a file that was cut off
         raise errors.Refusal(
             "git.failed",
-            f"{self._place.root} could not be saved: {problem}",
+            f"{self._worktree.root} could not be saved: {problem}",
             hint="git status; stop programs that write there all the time, and try again",
         )
 
@@ -151,7 +151,7 @@ class Shadow:
     def _tracked(self, *arguments: str) -> bytes:
         """Return what the git that knows the tracked files lists; nothing if it fails."""
         command = ["ls-files", "-z", *arguments]
-        return (self._tracking.git(command) if self._tracking else git_program.read(self._place.root, command)).out
+        return (self._tracking.git(command) if self._tracking else git_program.read(self._worktree.root, command)).out
 
     def _scan(self, also: Sequence[bytes], *, begin: bool) -> str:
         began = clock.nanoseconds() - clock.TICK
@@ -196,7 +196,7 @@ class Shadow:
         """Return what the user tracks although git ignores it and our index may lack it: git does not list that."""
         if self._tracking is not None:
             return set()
-        if (signature := guarded_files.stat_key(os.path.join(self._place.git_dir, INDEX))) != self._users_index:
+        if (signature := guarded_files.stat_key(os.path.join(self._worktree.git_dir, INDEX))) != self._users_index:
             listed = self._tracked("-c", "-i", "--exclude-standard")
             self._users_index, self._tracked_ignored, self._known = signature, frozenset(_rows(listed)), set()
         there = self._readable(self._tracked_ignored)
@@ -233,7 +233,7 @@ class Shadow:
 
     def _repositories(self, nested: Sequence[bytes]) -> set[bytes]:
         """Return the submodules that our index lacks. Note all repositories."""
-        if not nested and not os.path.lexists(os.path.join(self._place.root, ".gitmodules")):
+        if not nested and not os.path.lexists(os.path.join(self._worktree.root, ".gitmodules")):
             self.repositories = ()
             return set()
         links = git_status.submodules(b"\0" + self._tracked("-s"))
@@ -316,7 +316,7 @@ class Shadow:
         raise _Moved(result.words)
 
     def _at(self, path: bytes) -> bytes:
-        return os.path.join(os.fsencode(self._place.root), path)
+        return os.path.join(os.fsencode(self._worktree.root), path)
 
     def _status(self, path: bytes) -> os.stat_result | None:
         """Return the state of a file or a link; None for a folder, or nothing."""
