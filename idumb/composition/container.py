@@ -110,7 +110,7 @@ class Container:
     def _database(self) -> Database:
         return Database(
             self.repository.common_dir,
-            lambda: bool(discover.listed(self.repository.common_dir, discover.PREFIX)),
+            lambda: bool(discover.listed(self.repository, discover.PREFIX)),
             partial(connection.refuse_network, allowed=lambda: self.settings.git.network),
         )
 

@@ -135,12 +135,13 @@ def _between(start: str, root: str) -> Iterator[str]:
         yield folder
 
 
-def listed(common_dir: str, folder: str) -> dict[str, str]:
+def listed(worktree: Worktree, folder: str) -> dict[str, str]:
     """Return the refs in a folder such as `refs/tags/`, loose and packed, with their content. Raises OSError.
 
     libgit2 would read them one by one, and some repositories have thousands.
     """
     loose: dict[str, str] = {}
+    common_dir = worktree.common_dir
     top = os.path.join(common_dir, folder)
     # Loose refs first: one that git packs meanwhile is then seen in at least one place.
     for here, below, names in os.walk(top):

@@ -174,9 +174,8 @@ class _RepositoryChecks(Struct, frozen=True):
     def ignores(self) -> Iterator[Symptom]:
         """Find a rule of the user's own that ignores `.idumb/` and so its records too."""
         path = f"{self.folder}/{_CHECKPOINT}" if self.folder else _CHECKPOINT
-        # This command does not support literal paths; the given path has no special characters.
-        arguments, extra = ["check-ignore", "--verbose", "--no-index", "--", path], {"GIT_LITERAL_PATHSPECS": "0"}
-        result = git_program.read(self.worktree.root, arguments, extra=extra)
+        arguments = ["check-ignore", "--verbose", "--no-index", "--", path]  # the path has no special characters
+        result = git_program.read(self.worktree.root, arguments, extra=git_program.PATTERNS)
         if result.status == 0:
             rule = os.fsdecode(result.out).partition("\t")[0]
             yield health.warn(

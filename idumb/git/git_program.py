@@ -42,6 +42,8 @@ _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 # A remote that promises objects names the program that fetches a missing one. git before 2.45 knows no other way to
 # refuse that than to allow no protocol.
 _READING = {"GIT_OPTIONAL_LOCKS": "0", "GIT_LITERAL_PATHSPECS": "1", "GIT_ALLOW_PROTOCOL": "none"}
+PATTERNS = {"GIT_LITERAL_PATHSPECS": "0"}
+"""Lets a reading command take paths as patterns. `git check-ignore` does not support literal paths."""
 _RULES = frozenset((".gitignore", ".gitattributes"))
 # `all` makes git force objects, index and refs; the caller forces folders.
 _DURABLE = ("-c", "core.fsync=all", "-c", "core.fsyncMethod=fsync")

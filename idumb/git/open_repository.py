@@ -77,6 +77,7 @@ class CheckedRepository(pygit2.Repository):
 
     worktree: Worktree
     folders: Sequence[str] = ()
+    moved_refs = 0
     _packs: tuple[int, frozenset[str]] | None = None
 
     def read(self, oid: pygit2.Oid | str) -> tuple[int, bytes]:
@@ -189,8 +190,7 @@ def obstacle(worktree: Worktree) -> tuple[str, str] | None:
 
 def unsupported(worktree: Worktree) -> tuple[str, str] | None:
     """Return (code, message) if neither git nor idumb can ever work here: format, owner or place."""
-    # git itself may refuse what libgit2 opens, because of its owner.
-    return _format(worktree) or _refused(worktree, ["rev-parse", "--git-dir"]) or _state_folder_within(worktree)
+    return _format(worktree) or _owner(worktree) or _state_folder_within(worktree)
 
 
 def _state_folder_within(worktree: Worktree) -> tuple[str, str] | None:
@@ -198,18 +198,16 @@ def _state_folder_within(worktree: Worktree) -> tuple[str, str] | None:
     folder = os.path.realpath(user_folders.path())
     if os.path.commonpath((folder, worktree.root)) != worktree.root:
         return None
-    inside = f"./{os.path.relpath(folder, worktree.root)}/"  # this command does not support literal paths
-    if (
-        git_program.read(worktree.root, ["check-ignore", "-q", inside], extra={"GIT_LITERAL_PATHSPECS": "0"}).status
-        == 0
-    ):
+    inside = f"./{os.path.relpath(folder, worktree.root)}/"
+    if git_program.read(worktree.root, ["check-ignore", "-q", inside], extra=git_program.PATTERNS).status == 0:
         return None
     return "git.holds-state", f"{folder}, idumb's own folder, is in this working tree, and git does not ignore it"
 
 
-def _refused(worktree: Worktree, arguments: Sequence[str]) -> tuple[str, str] | None:
+def _owner(worktree: Worktree) -> tuple[str, str] | None:
+    """Ask git itself: it may refuse what libgit2 opens, because of its owner."""
     try:
-        git_program.output(worktree.root, arguments)
+        git_program.output(worktree.root, ["rev-parse", "--git-dir"])
     except errors.Refusal as refusal:
         return refusal.code, refusal.message
     return None

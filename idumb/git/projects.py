@@ -100,7 +100,7 @@ def below(worktree: Worktree, folder: str) -> Mapping[str, bool]:
     prefix = f"{folder}/" if folder else ""
     pattern = f":(glob){prefix}**/{discover.CONFIGURATION}"
     arguments = ["ls-files", "--cached", "--others", "--exclude-standard", "-z", "--", pattern]
-    listed = git_program.read(worktree.root, arguments, extra={"GIT_LITERAL_PATHSPECS": "0"})
+    listed = git_program.read(worktree.root, arguments, extra=git_program.PATTERNS)
     files = (os.fsdecode(path) for path in listed.out.split(b"\0") if path)
     found = {*(path.removesuffix(f"/{discover.CONFIGURATION}") for path in files), *states}
     present = (each for each in found if os.path.isdir(os.path.join(worktree.root, each)))

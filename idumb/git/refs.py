@@ -32,8 +32,6 @@ _OF_RUN = re.compile(rf"{_WORKTREE}/runs/(?P<run>[^/]+)/(?P<name>.*)")
 _OF_DONE = re.compile(rf"{_WORKTREE}/done/(?P<run>[^/]+)")
 _MANY = 250
 """So many loose refs are worth packing."""
-# New refs of this process since it last packed, by shared git folder.
-_loose: dict[str, int] = {}
 _WAITS = (0.01, 0.02, 0.05, 0.1, 0.2, 0.4, 0.8)
 """Seconds between two tries to move a ref that git has locked."""
 _COMMITS = 2000
@@ -54,6 +52,9 @@ def move(repository: CheckedRepository, ref: str, oid: str, reason: str = "") ->
     """Create a ref of ours, or move it from its present value, as `swap` does. `reason` is for the reflog."""
     _require_own(ref)
     swap(repository, ref, current(repository, ref), oid, reason)
+    repository.moved_refs += 1
+    if repository.moved_refs % _MANY == 0:
+        git_program.write(repository.worktree.root, ["pack-refs", "--all"])  # a failure costs only time
 
 
 def swap(repository: CheckedRepository, ref: str, old: str | None, new: str, reason: str) -> None:
@@ -62,14 +63,15 @@ def swap(repository: CheckedRepository, ref: str, old: str | None, new: str, rea
     Waits while git has it locked, as `git pack-refs` does. Refusal `git.ref-moved` if it has another value, or git
     refuses.
     """
-    path = os.path.join(repository.worktree.git_dir if ref == "HEAD" else repository.worktree.common_dir, ref)
+    worktree = repository.worktree
+    path = os.path.join(worktree.git_dir if ref == "HEAD" else worktree.common_dir, ref)
     folder = above = os.path.dirname(path)
     while not os.path.isdir(above):
         above = os.path.dirname(above)
     if folder in disk.failed:  # libgit2 would force it to disk again
         raise disk.failed_before(folder)
     # Check ownership after the old value was read: a takeover between check and write changes that value.
-    repository.worktree.guard()
+    worktree.guard()
     for wait in (*_WAITS, None):
         _require_value(repository, ref, old, new)
         try:
@@ -137,21 +139,12 @@ def find(repository: pygit2.Repository, name: str) -> str | None:
 def below(repository: CheckedRepository, prefix: str) -> dict[str, str]:
     """Return the names that start with a prefix of idumb's, with their objects."""
     folded: dict[str, str] = {}
-    present = discover.listed(repository.worktree.common_dir, PREFIX)
+    present = discover.listed(repository.worktree, PREFIX)
     for ref, of_done in [(ref, match) for ref in present if (match := _OF_DONE.fullmatch(ref))]:
         run, done = f"{of_done['worktree']}/runs/{of_done['run']}/", present.pop(ref)
         if run.startswith(prefix) or prefix.startswith(run):
             folded |= {run + row.replace(":", "/"): item.oid for row, item in _rows(repository, done).items()}
     return {name: oid for name, oid in {**folded, **present}.items() if name.startswith(prefix)}
-
-
-def put(repository: CheckedRepository, name: str, oid: str, reason: str = "") -> None:
-    """Give an object a name, durably. Refusal `git.ref-moved` if another process does so at the same time."""
-    move(repository, name, oid, reason)
-    _loose[repository.worktree.common_dir] = _loose.get(repository.worktree.common_dir, 0) + 1
-    if _loose[repository.worktree.common_dir] >= _MANY:
-        _loose[repository.worktree.common_dir] = 0
-        git_program.write(repository.worktree.root, ["pack-refs", "--all"])  # a failure costs only time
 
 
 def keep(repository: CheckedRepository, name: str, oid: str) -> None:
@@ -163,7 +156,7 @@ def keep(repository: CheckedRepository, name: str, oid: str) -> None:
     if git_program.read(repository.worktree.root, whole).status:  # libgit2 would answer from its memory
         words = f"{name} could not be kept: object {oid} does not exist, or not all of it"
         raise errors.Refusal("git.ref-moved", words, hint=Action("doctor"))
-    put(repository, name, oid, "keep")
+    move(repository, name, oid, "keep")
 
 
 def fold(repository: CheckedRepository, run: str) -> None:
@@ -171,11 +164,7 @@ def fold(repository: CheckedRepository, run: str) -> None:
 
     The tree gets its name before the others are deleted.
     """
-    trees = {
-        ref: oid
-        for ref, oid in discover.listed(repository.worktree.common_dir, run).items()
-        if _is_tree(repository, oid)
-    }
+    trees = {ref: oid for ref, oid in discover.listed(repository.worktree, run).items() if _is_tree(repository, oid)}
     if not trees:
         return
     done = _done(run)
@@ -191,7 +180,7 @@ def free(repository: CheckedRepository, run: str, is_kept: Callable[[str], bool]
     Refusal `git.ref-moved` if another process moved one meanwhile.
     """
     fold(repository, run)
-    done, dropped = _done(run), dict(discover.listed(repository.worktree.common_dir, run))
+    done, dropped = _done(run), dict(discover.listed(repository.worktree, run))
     tree = current(repository, done)
     rows = _rows(repository, tree)
     kept = {row: item for row, item in rows.items() if is_kept(row.replace(":", "/"))}
@@ -242,10 +231,9 @@ def advance(
     the index is then as HEAD has it.
     Repeating the call is safe.
     """
+    worktree = repository.worktree
     if open_repository.head_of(repository) == commit:
-        disk.force_below(
-            *((repository.worktree.git_dir, ["HEAD"]) if branch is None else (repository.worktree.common_dir, [branch]))
-        )
+        disk.force_below(*((worktree.git_dir, ["HEAD"]) if branch is None else (worktree.common_dir, [branch])))
         return ""
     before, after = (tree_objects.tree_of(repository, commit_id) for commit_id in (expected, commit))
     try:
@@ -294,9 +282,9 @@ def _create(repository: CheckedRepository, name: str, ref: str, commit: str) -> 
         swap(repository, ref, None, commit, f"on to {name}")
 
 
-def of_user(common_dir: str) -> dict[str, str]:
+def of_user(worktree: Worktree) -> dict[str, str]:
     """Return the user's refs: name to a commit or tag id, or to the name of another ref. Raises OSError."""
-    return {name: oid for name, oid in discover.listed(common_dir, "refs/").items() if not name.startswith(PREFIX)}
+    return {name: oid for name, oid in discover.listed(worktree, "refs/").items() if not name.startswith(PREFIX)}
 
 
 def bytes_on_disk(worktree: Worktree) -> int | None:
@@ -321,7 +309,7 @@ class GitKeptRefs:
         self._worktree = worktree
 
     def list(self) -> Mapping[str, str]:
-        return discover.listed(self._worktree.common_dir, PREFIX)
+        return discover.listed(self._worktree, PREFIX)
 
     def bundle(self, path: str) -> int:
         """Write every ref with its objects into a file that git can read, forced to disk. Return the number of refs."""

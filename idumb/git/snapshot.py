@@ -114,7 +114,7 @@ class Snapshots:
             if not tree_objects.is_stored(self.repository, oid):
                 raise open_repository.unreadable(oid)
         tree = tree_objects.write(self.repository, {name: Entry(FILE, oid) for name, oid in blobs.items()})
-        refs.put(self.repository, ref, tree, reason)
+        refs.move(self.repository, ref, tree, reason)
         return tree
 
     def kept_blobs(self, ref: str) -> Mapping[str, str]:
@@ -133,7 +133,7 @@ class Snapshots:
             tree_objects.write(self.repository, {})
         oid = tree_objects.write(self.repository, items)
         disk.force_objects(self.repository.folders[0], self._require_stored(oid, items, whole=True))
-        refs.put(self.repository, ref, oid, reason)
+        refs.move(self.repository, ref, oid, reason)
         # A `git gc --prune=now` that began before the ref moved may have removed what it did not see.
         self.repository.see_packs()
         self._require_stored(oid, items, whole=False)

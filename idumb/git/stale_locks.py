@@ -61,9 +61,8 @@ def _left(worktree: Worktree, branch: str | None, since: str) -> Iterator[str]:
         yield from [packed] if _is_dead(packed, begun, ("/",)) else []
     # Empty refs of ours, left by a power cut: git fails on every list of refs while they exist.
     yield from (path for path in refs if not path.endswith(".lock") and os.path.getsize(path) == 0)
-    # Reading commands take paths literally; these are our own patterns.
-    arguments, extra = ["ls-files", "--others", "-z", "--", *_PATTERNS], {"GIT_LITERAL_PATHSPECS": "0"}
-    listed = git_program.output(worktree.root, arguments, extra=extra).split(b"\0")
+    arguments = ["ls-files", "--others", "-z", "--", *_PATTERNS]
+    listed = git_program.output(worktree.root, arguments, extra=git_program.PATTERNS).split(b"\0")
     yield from filter(_is_ours, (os.path.join(worktree.root, os.fsdecode(name)) for name in listed))
 
 

@@ -63,10 +63,9 @@ def _checked(root: str, paths: Iterable[str], *options: str, rules: Worktree | N
     if not names:
         return []
     arguments = ["check-ignore", *options, "-z", "--stdin"]
-    # This command does not support literal paths; `./` keeps a leading `:` from being magic.
-    extra = {"GIT_LITERAL_PATHSPECS": "0"}
+    extra = git_program.PATTERNS  # `./` keeps a leading `:` from being magic
     if rules is not None and rules.root != root:
-        extra |= {"GIT_DIR": rules.git_dir, "GIT_COMMON_DIR": rules.common_dir, "GIT_WORK_TREE": root}
+        extra = {**extra, "GIT_DIR": rules.git_dir, "GIT_COMMON_DIR": rules.common_dir, "GIT_WORK_TREE": root}
     result = git_program.read(root, arguments, names, extra)
     if result.status not in {0, 1}:
         raise git_program.failure(arguments, result)

@@ -113,7 +113,7 @@ class Commits:
         private_folders.remove_tree(folder.path)
         for name in ("info", "refs", "objects"):
             private_folders.make(os.path.join(folder.path, name))
-        folder.put(user_git.ref_files(self._repository, head, refs.of_user(self._worktree.common_dir)))
+        folder.put(user_git.ref_files(self._repository, head, refs.of_user(self._worktree)))
         folder.write("config", own_folder.configuration(settings))
         for name in filter(lambda name: os.path.isfile(os.path.join(proof.own, name)), _FILES):
             shutil.copyfile(os.path.join(proof.own, name), os.path.join(folder.path, name))

@@ -122,7 +122,7 @@ class VisibleGit:
     def show(self, top: str, head: str | None, rules: bytes) -> None:
         """Prepare it for the checkout `top`, on top of the commit `head`; `rules` say what git ignores."""
         user = self._repository.worktree
-        tags, lenders = discover.listed(user.common_dir, "refs/tags/"), open_repository.lenders(user)
+        tags, lenders = discover.listed(user, "refs/tags/"), open_repository.lenders(user)
         folder = os.path.join(top, GIT)
         self._files = {
             **self._settings.in_folder(folder, {"core.logallrefupdates": "true"}),

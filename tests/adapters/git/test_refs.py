@@ -139,7 +139,6 @@ def test_no_name_is_deleted_if_another_process_moved_one_meanwhile(
 
 def test_refs_are_packed_now_and_then(source: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refs, "_MANY", 6)
-    monkeypatch.setattr(refs, "_loose", {})
     run = Run(source)
     run.tasks(1, 2, 3)
     assert f"{RUN}T1/1/base" in (source.common_dir / "packed-refs").read_text()
@@ -428,13 +427,11 @@ def test_refs_are_listed_whether_loose_or_packed(sandbox: GitSandbox, place: Wor
     for name in names[1:]:
         sandbox.git("update-ref", name, "two")
     one, two = commit(sandbox, "one"), commit(sandbox, "two")
-    assert discover.listed(place.common_dir, "refs/idumb/") == dict(zip(names, (one, two, two), strict=True))
+    assert discover.listed(place, "refs/idumb/") == dict(zip(names, (one, two, two), strict=True))
     (sandbox.common_dir / f"{names[2]}.lock").touch()
     sandbox.git("tag", "four", "one")
-    assert discover.listed(place.common_dir, "refs/tags/").keys() == {
-        f"refs/tags/{n}" for n in ("one", "two", "three", "four")
-    }
-    assert refs.of_user(place.common_dir) == sandbox.refs("refs/heads/") | sandbox.refs("refs/tags/")
+    assert discover.listed(place, "refs/tags/").keys() == {f"refs/tags/{n}" for n in ("one", "two", "three", "four")}
+    assert refs.of_user(place) == sandbox.refs("refs/heads/") | sandbox.refs("refs/tags/")
 
 
 def test_a_folder_that_libgit2_could_not_force_to_disk_takes_no_ref_from_this_process(

@@ -154,7 +154,7 @@ def before_the_name(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) 
     move = refs.move
 
     def late(*arguments: Any) -> None:
-        if arguments[2] == REF:
+        if arguments[1] == REF:
             act()
         move(*arguments)
 
