@@ -30,7 +30,7 @@ def git_part(effort: Effort) -> Iterator[Figure]:
 def _times(effort: Effort, place: Place) -> measure.Times:
     from idumb.git import discover
     from idumb.git.checkouts.checkout import BUILD, PROOF
-    from idumb.git.checkouts.opened import Checkouts
+    from idumb.git.checkouts.pool import Checkouts
     from idumb.git.history import GitHistory
     from idumb.git.trees import GitTrees
 

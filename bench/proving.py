@@ -34,7 +34,7 @@ def proving(effort: Effort) -> Iterator[Figure]:
 def _times(effort: Effort, place: material.Place) -> measure.Times:
     from idumb.git import discover
     from idumb.git.checkouts.checkout import PROOF
-    from idumb.git.checkouts.opened import Checkouts
+    from idumb.git.checkouts.pool import Checkouts
     from idumb.git.trees import GitTrees
 
     numbers = itertools.count()

@@ -44,7 +44,7 @@ if TYPE_CHECKING:
     from idumb.gates.checks import ShellChecks
     from idumb.gates.registry import StepGates
     from idumb.git.checkouts.checkout import Additions, Checkout
-    from idumb.git.checkouts.opened import Checkouts
+    from idumb.git.checkouts.pool import Checkouts
     from idumb.git.history import GitHistory
     from idumb.git.refs import GitKeptRefs
     from idumb.git.trees import GitTrees
@@ -270,7 +270,7 @@ class Container:
 
     @cached_property
     def checkouts(self) -> Checkouts:
-        from idumb.git.checkouts.opened import Checkouts
+        from idumb.git.checkouts.pool import Checkouts
 
         checkouts = Checkouts(self.repository, lambda: self.trees, self._additions)
         self._closing.callback(checkouts.close)
@@ -293,9 +293,9 @@ class Container:
     @contextlib.contextmanager
     def open_copy(self) -> Iterator[str]:
         """A temporary copy of all files that are not ignored; yields its absolute path."""
-        from idumb.git.checkouts import opened
+        from idumb.git.checkouts import copies
 
-        with opened.copy_of(self.repository, self.history.head()) as copy:
+        with copies.copy_of(self.repository, self.history.head()) as copy:
             yield discover.Project(copy, self.folder).root
 
     @contextlib.contextmanager
@@ -304,10 +304,10 @@ class Container:
 
         The copy is removed at the end.
         """
-        from idumb.git.checkouts import opened
+        from idumb.git.checkouts import copies
 
         copied = [f"{self.folder}/{path}" if self.folder else path for path in (*also, configuration.PATH)]
-        with opened.copy_of(self.repository, self.history.head(), copied) as repository:
+        with copies.copy_of(self.repository, self.history.head(), copied) as repository:
             os.makedirs(discover.Project(repository, self.folder).root, exist_ok=True)
             with contextlib.closing(RehearsalContainer(self, repository)) as services:
                 yield services

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from idumb.app.core.services import Workspace
     from idumb.composition.container import Container
     from idumb.composition.sandboxes import CheckSandbox
-    from idumb.git.checkouts.opened import Checkouts
+    from idumb.git.checkouts.pool import Checkouts
 
 
 class RunChecks:

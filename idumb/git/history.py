@@ -279,10 +279,10 @@ class GitHistory:
 
         Files of a live process stay. With None, only idumb's own files are removed.
         """
-        from idumb.git.checkouts import places
+        from idumb.git.checkouts import copies
 
         removed = stale_locks.clear(self._worktree, self.head().branch, since)
-        return (*removed, *places.clear_copies(self._worktree))
+        return (*removed, *copies.clear(self._worktree))
 
 
 def _trailers(commit: pygit2.Commit) -> Mapping[str, str]:

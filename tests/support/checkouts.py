@@ -10,7 +10,7 @@ from typing import Any
 
 from idumb.git import discover
 from idumb.git.checkouts.checkout import PROOF, Additions, Checkout
-from idumb.git.checkouts.opened import Checkouts
+from idumb.git.checkouts.pool import Checkouts
 from idumb.git.history import GitHistory
 from idumb.git.trees import GitTrees
 from tests.support.gitrepo import GitSandbox

@@ -18,10 +18,10 @@ from idumb.domain import paths as paths_of
 from idumb.domain.proof.ledger import Entry
 from idumb.git import guarded_files, path_state, tree_objects
 from idumb.git.checkouts import untracked, user_git
-from idumb.git.checkouts.places import Odd, Pair
+from idumb.git.checkouts.places import Pair, Tampered
+from idumb.git.checkouts.prepared import Prepared
 from idumb.git.checkouts.provided import Provided
 from idumb.git.checkouts.tree_files import ATTRIBUTES, SHOWN, GitFolder, Submodules, TreeFiles
-from idumb.git.checkouts.untracked import Prepared
 from idumb.git.checkouts.user_git import VisibleGit
 from idumb.git.discover import Worktree
 from idumb.git.own_folder import INDEX
@@ -146,7 +146,7 @@ class Checkout:
         """Write the `.git` that programs see. Return False if the folder was moved."""
         try:
             self.refresh()
-        except (Odd, OSError):
+        except (Tampered, OSError):
             return False
         return True
 
@@ -205,7 +205,7 @@ class Checkout:
         return {**self._files.tracked, **inner} if inner else self._files.tracked
 
     def refresh(self) -> None:
-        """Write the `.git` that programs see. Raises Odd if the folder was moved."""
+        """Write the `.git` that programs see. Raises Tampered if the folder was moved."""
         with self._folder.opened() as opened:
             self._visible.write(opened, os.path.join(self._git.path, SHOWN))
 
@@ -256,7 +256,7 @@ class Checkout:
         try:
             private_folders.require_no_mounts(self._own_root())
             changed = [*self._files.restore(), *self._submodules.restore()]
-        except (Odd, OSError):  # a check moved the folder, or removed permissions
+        except (Tampered, OSError):  # a check moved the folder, or removed permissions
             changed, self._shown = [*self._tracked()], None
             self._git.remove(SHOWN)
             self._clean.clear()
@@ -272,7 +272,7 @@ class Checkout:
         """Make the folder anew if a program, or the user, removed or replaced it."""
         try:
             self._folder.require()
-        except Odd:
+        except Tampered:
             self._make()
 
     def with_ignored(self, tree: str, paths: Iterable[str]) -> str:
@@ -324,7 +324,7 @@ class Checkout:
 
     def messages(self, head: str | None) -> tuple[str, ...]:
         """Return the messages of the commits that programs made here on top of `head`, the oldest first."""
-        with contextlib.suppress(Odd, OSError), self._folder.opened() as opened:
+        with contextlib.suppress(Tampered, OSError), self._folder.opened() as opened:
             return user_git.messages(opened, head)
         return ()
 

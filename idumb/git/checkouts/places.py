@@ -1,4 +1,4 @@
-"""Where the checkouts of a repository are, who uses them, and how a checkout's folder is recognised again.
+"""Where the checkouts of a repository are, and how a checkout's folder is recognised again.
 
 Checkouts are in the user's state, outside every git folder: some agents refuse to write below a folder called `.git`,
 and compose names its projects after the folder. What idumb knows about them is in the git folder, which no program in a
@@ -11,93 +11,29 @@ import contextlib
 import os
 import re
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 from idumb.domain import errors
 from idumb.domain.action import Action
 from idumb.git.discover import Worktree
-from idumb.system import atomic_write, clock, machine, private_folders, user_folders
+from idumb.system import machine, private_folders, user_folders
 
-MOST = 4
-"""Pairs of checkouts of one repository."""
 REHEARSAL = "rehearsal"
 """The name of a dry run's working tree."""
 COPIES = "rehearsals"
 """The folder of the repositories of dry runs, beside the checkouts."""
-_PLACE = re.compile("[0-9a-f]{16}")
 _SHORT = 16  # of the repository's id: programs create sockets in a checkout, and their paths must be short
 _ASIDE = ".aside-"
-_OWNER = "repository"
-"""The file beside the checkouts with the path of their repository's git folder; its time is that of the last use."""
-_OURS = re.compile(r".*-[a-z]+-[0-9a-f]{4}[0-9](\.(aside|moved)-[0-9a-f]{8})?|rehearsals|repository")
+OURS = re.compile(r".*-[a-z]+-[0-9a-f]{4}[0-9](\.(aside|moved)-[0-9a-f]{8})?|rehearsals|repository")
 """Names beside a checkout: of others, and of dry runs."""
-_KEPT = 30 * 24 * 3600 * 1_000_000_000
-"""Nanoseconds for which the checkouts of a deleted repository are kept."""
 
 
-class Odd(errors.Refusal):
+class Tampered(errors.Refusal):
     """A program moved or replaced the folder of a checkout, or damaged what git knows about it."""
 
     def __init__(self, what: str) -> None:
         words = f"A program moved, replaced or damaged the checkout in which it worked: {what}"
         super().__init__("checkout.moved", words, hint=Action("status"), details={"path": what})
-
-
-class Pair:
-    """The checkouts below `place` that one command uses, one for each use. `number` is that of the pair."""
-
-    def __init__(self, user: Worktree, place: str, number: int, lock: int) -> None:
-        self._user = user
-        self.place = place
-        self._lock = lock
-        self.number = number
-
-    def opened(self, use: str) -> tuple[Folder, str]:
-        """Return the folder of the checkout for this use, and the path of idumb's own git folder for it."""
-        own = os.path.join(_state(self._user), f"{use}-{self.number}")
-        private_folders.make(own, root=self._user.common_dir)
-        number = f"{user_folders.repository_id(self._user.common_dir)[:4]}{self.number}"
-        path = os.path.join(self.place, f"{_name(self._user)}-{use}-{number}")
-        return Folder(path, os.path.join(own, "folder")), own
-
-    def close(self) -> None:
-        """Let other commands use them. The folders stay."""
-        os.close(self._lock)
-
-
-def take(user: Worktree) -> Pair:
-    """Lock a free pair. Refusal `checkout.busy` if other commands use all, `checkout.unusable` without a place."""
-    holders = list[str]()
-    for pair in free(user, holders.append):
-        owner = os.path.join(pair.place, _OWNER)
-        atomic_write.write(owner, os.fsencode(user.common_dir), durable=False, mode=0o600)
-        _remove_of_deleted(os.path.dirname(pair.place))
-        return pair
-    raise errors.Refusal(
-        "checkout.busy",
-        f"All {MOST} pairs of checkouts of this repository are in use, by the processes {', '.join(holders)}.",
-        hint="Wait until one of them has ended, or stop it; idumb status names the runs",
-        details={"processes": holders},
-    )
-
-
-def free(user: Worktree, held: Callable[[str], None] = lambda _: None) -> Iterator[Pair]:
-    """Yield each pair that no command uses, locked; `held` is called with the process that uses one."""
-    private_folders.make(_state(user), root=user.common_dir)
-    for number in range(1, MOST + 1):
-        path = os.path.join(_state(user), f"{number}.lock")
-        lock = private_folders.take_lock(path)
-        if lock is None:
-            held(_read(path))
-            continue
-        try:
-            os.ftruncate(lock, 0)
-            os.write(lock, str(os.getpid()).encode("ascii"))
-            place = prepare(user)
-        except BaseException:
-            os.close(lock)
-            raise
-        yield Pair(user, place, number, lock)
 
 
 def prepare(user: Worktree) -> str:
@@ -115,32 +51,6 @@ def prepare(user: Worktree) -> str:
         if _ASIDE in name:  # of a killed command, or it could not be removed then
             private_folders.try_to_remove(os.path.join(place, name))
     return place
-
-
-def _remove_of_deleted(above: str) -> None:
-    """Remove the checkouts of repositories that no longer exist, a while after their last use."""
-    for place in (os.path.join(above, name) for name in os.listdir(above) if _PLACE.fullmatch(name)):
-        owner = _read(os.path.join(place, _OWNER))
-        if not os.path.isabs(owner) or os.path.lexists(owner):
-            continue
-        used = os.lstat(os.path.join(place, _OWNER)).st_mtime_ns
-        if clock.nanoseconds() - used > _KEPT and all(map(_OURS.fullmatch, os.listdir(place))):
-            private_folders.try_to_remove(place)
-
-
-def clear_copies(user: Worktree) -> tuple[str, ...]:
-    """Remove the copies that killed processes left. Return their folders."""
-    removed: list[str] = []
-    try:
-        top = os.path.join(folder_of(user), COPIES)
-    except errors.Refusal:
-        return ()  # most commands need no copy, so they do not require a place for one
-    for folder in private_folders.abandoned(top):
-        user.guard()
-        if private_folders.remove(folder):
-            removed.append(folder)
-    private_folders.remove_empty(top)
-    return tuple(removed)
 
 
 def folder_of(user: Worktree) -> str:
@@ -171,8 +81,8 @@ def own_above(user: Worktree) -> tuple[str, ...]:
 
 def own_folders(user: Worktree) -> dict[str, str]:
     """Return the checkouts that exist: the path of each to idumb's own git folder for it."""
-    names = sorted(os.listdir(_state(user))) if os.path.isdir(_state(user)) else []
-    records = {os.path.join(_state(user), name): _read(os.path.join(_state(user), name, "folder")) for name in names}
+    names = sorted(os.listdir(state(user))) if os.path.isdir(state(user)) else []
+    records = {os.path.join(state(user), name): read(os.path.join(state(user), name, "folder")) for name in names}
     return {record.partition("\n")[2]: own for own, record in records.items() if record}
 
 
@@ -186,21 +96,43 @@ def is_checkout_of(common_dir: str, path: str) -> bool:
     return is_copy_of(common_dir, path) and COPIES not in path.split("/")
 
 
+class Pair:
+    """The checkouts below `place` that one command uses, one for each use. `number` is that of the pair."""
+
+    def __init__(self, user: Worktree, place: str, number: int, lock: int) -> None:
+        self._user = user
+        self.place = place
+        self._lock = lock
+        self.number = number
+
+    def opened(self, use: str) -> tuple[Folder, str]:
+        """Return the folder of the checkout for this use, and the path of idumb's own git folder for it."""
+        own = os.path.join(state(self._user), f"{use}-{self.number}")
+        private_folders.make(own, root=self._user.common_dir)
+        number = f"{user_folders.repository_id(self._user.common_dir)[:4]}{self.number}"
+        path = os.path.join(self.place, f"{_name(self._user)}-{use}-{number}")
+        return Folder(path, os.path.join(own, "folder")), own
+
+    def close(self) -> None:
+        """Let other commands use them. The folders stay."""
+        os.close(self._lock)
+
+
 class Folder:
     """The folder of a checkout. A program can move it and put a link there, so its inode is in `record`."""
 
     def __init__(self, path: str, record: str) -> None:
         self.path = path
         self._record = record
-        self._known = _read(record)
+        self._known = read(record)
 
     def require(self) -> None:
-        """Raise Odd unless it is the folder that idumb made, since the system was started.
+        """Raise Tampered unless it is the folder that idumb made, since the system was started.
 
         Its files are never forced to disk, so a power cut may have truncated them.
         """
         if self._known != self._present() or os.path.realpath(os.path.dirname(self.path)) != os.path.dirname(self.path):
-            raise Odd(self.path)
+            raise Tampered(self.path)
 
     @property
     def is_known(self) -> bool:
@@ -220,7 +152,7 @@ class Folder:
         """Remove what programs put beside it, where tools that search upward, or a path with `../`, would find it."""
         above = os.path.dirname(self.path)
         for name in os.listdir(above):
-            if not _OURS.fullmatch(name):
+            if not OURS.fullmatch(name):
                 private_folders.try_to_remove(os.path.join(above, name))
 
     def make(self) -> None:
@@ -240,11 +172,11 @@ class Folder:
 
     @contextlib.contextmanager
     def opened(self) -> Iterator[int]:
-        """Give a descriptor of the folder. Raises Odd if another one is there."""
+        """Give a descriptor of the folder. Raises Tampered if another one is there."""
         descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             if not self._known.startswith(f"{os.fstat(descriptor).st_ino} "):
-                raise Odd(self.path)
+                raise Tampered(self.path)
             yield descriptor
         finally:
             os.close(descriptor)
@@ -258,7 +190,7 @@ class Folder:
         return f"{kind}{status.st_ino} {machine.boot_id() or ''}\n{self.path}"
 
 
-def _state(user: Worktree) -> str:
+def state(user: Worktree) -> str:
     return os.path.join(user.common_dir, "idumb", "checkouts")
 
 
@@ -289,7 +221,7 @@ def _unusable(place: str, why: str) -> errors.Refusal:
     )
 
 
-def _read(path: str) -> str:
+def read(path: str) -> str:
     from idumb.git import guarded_files  # `idumb status` imports this module
 
     return os.fsdecode(guarded_files.content(path))

@@ -18,7 +18,7 @@ import pygit2
 from idumb.domain import errors, paths
 from idumb.domain.proof.ledger import Entry
 from idumb.git import discover, disk, git_program, open_repository, path_state, tree_objects
-from idumb.git.checkouts.places import Odd
+from idumb.git.checkouts.places import Tampered
 from idumb.git.checkouts.user_git import UserGit
 from idumb.git.discover import Worktree
 from idumb.git.own_folder import EXCLUDE, OwnFolder
@@ -39,7 +39,7 @@ _WRITES = ("-f", "-q", "-u")
 
 
 class GitFolder(OwnFolder):
-    """`root` returns the working tree once it has made sure that it is the right folder; otherwise it raises Odd.
+    """`root` returns the working tree once it has made sure that it is the right folder; otherwise it raises Tampered.
 
     `user` is what counts of the user's configuration, read before the first program started.
     """
@@ -64,10 +64,10 @@ class GitFolder(OwnFolder):
         return result
 
     def _require_own_index(self) -> None:
-        """Raise Odd if a program wrote the index: it could say that a file is as in the tree."""
+        """Raise Tampered if a program wrote the index: it could say that a file is as in the tree."""
         present = self.stamp()
         if present is not None and self._written not in (None, present):
-            raise Odd(SHOWN)
+            raise Tampered(SHOWN)
 
     def hide(self, paths: Sequence[str]) -> bytes:
         """Let git ignore untracked paths; return all rules of that file."""
@@ -188,7 +188,7 @@ class TreeFiles:
     def restore(self) -> list[str]:
         """Write the files again that a program changed, touched or removed; return those that differed.
 
-        Raises Odd if that is impossible.
+        Raises Tampered if that is impossible.
         """
         touched = self._touched()
         if not touched:
@@ -199,7 +199,7 @@ class TreeFiles:
         names = b"".join(os.fsencode(path) + b"\0" for path in touched)
         result = self._folder.without_required_filters(["checkout-index", *_WRITES, "-z", "--stdin"], names)
         if result.status != 0:
-            raise Odd(result.words)
+            raise Tampered(result.words)
         return [path for path in touched if path_state.entry_below(root, path) != before[path]]
 
     def _touched(self) -> list[str]:
@@ -207,7 +207,7 @@ class TreeFiles:
         arguments = ["diff-files", "--name-only", "--no-renames", git_program.NO_SUBMODULES, "-z"]
         listed = self._folder.without_required_filters(arguments)
         if listed.status != 0:
-            raise Odd(listed.words)
+            raise Tampered(listed.words)
         return [os.fsdecode(name) for name in listed.out.split(b"\0") if name]
 
     def _remove_foreign_attributes(self, touched: Iterable[str]) -> None:
@@ -308,10 +308,10 @@ class Submodules:
         return [f"{path}/{name}" for path, files in self._shown.items() for name in files.restore()]
 
     def _root(self, path: str) -> str:
-        """Return the folder of a submodule. Raises Odd if a program put a link there."""
+        """Return the folder of a submodule. Raises Tampered if a program put a link there."""
         place = os.path.join(self._git.root(), path)
         if os.path.realpath(place) != place or not os.path.isdir(place):
-            raise Odd(place)
+            raise Tampered(place)
         return place
 
     def _repository(self, path: str, commit: str) -> pygit2.Repository | None:

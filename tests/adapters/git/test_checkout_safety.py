@@ -16,7 +16,7 @@ import pytest
 
 from idumb.domain.errors import Refusal
 from idumb.git import discover
-from idumb.git.checkouts import places
+from idumb.git.checkouts import places, pool
 from idumb.git.checkouts.checkout import BUILD, Checkout
 from idumb.system import clock, machine
 from tests.support.checkouts import close, create, names, opened, show, shown, tree
@@ -282,8 +282,8 @@ def test_a_command_uses_a_pair_and_the_fifth_is_refused_with_the_holders(reposit
     build, proof = (command.open(use) for use in (BUILD, "proof"))
     show(build, repository)
     show(proof, repository)
-    others = [create(repository) for _ in range(places.MOST - 1)]
-    assert len({build.top, proof.top, *(other.top for other in others)}) == places.MOST + 1
+    others = [create(repository) for _ in range(pool.MOST - 1)]
+    assert len({build.top, proof.top, *(other.top for other in others)}) == pool.MOST + 1
     assert [Path(each.top).name.rpartition("-")[0] for each in (build, proof)] == ["repo-build", "repo-proof"]
     with pytest.raises(Refusal, match=str(os.getpid())) as refused:
         create(repository)
@@ -373,10 +373,10 @@ def test_checkouts_of_a_deleted_repository_go_a_month_after_their_last_use(
     other = GitSandbox.create(tmp_path / "other")
     kept, left = (Path(places.folder_of(discover.find(str(each.root)))) for each in (repository, other))
     for each in (repository, other):
-        places.take(discover.find(str(each.root))).close()
+        pool.take(discover.find(str(each.root))).close()
     shutil.rmtree(other.root)
     for days, exists in ((29, True), (31, False)):
         for place in (kept, left):
             os.utime(place / "repository", (0, clock.nanoseconds() / 1e9 - days * 24 * 3600))
-        places.take(discover.find(str(GitSandbox.create(tmp_path / f"third{days}").root))).close()
+        pool.take(discover.find(str(GitSandbox.create(tmp_path / f"third{days}").root))).close()
         assert (kept.exists(), left.exists()) == (True, exists)

@@ -10,7 +10,7 @@ import pytest
 
 from idumb.app.ports import Head
 from idumb.git import discover
-from idumb.git.checkouts import opened, places
+from idumb.git.checkouts import copies, places
 from idumb.git.history import GitHistory
 from tests.support.gitrepo import Entry, GitSandbox, work_tree
 
@@ -37,7 +37,7 @@ def test_the_copy_has_the_current_bytes_modes_and_links_and_a_clean_index_of_hea
     sandbox.remove("d/gone")
     sandbox.git("add", "new/x")
     user, before = place_of(sandbox), work_tree(sandbox.root)
-    with opened.copy_of(user, head_of(sandbox), ["kept.cfg"]) as copy:
+    with copies.copy_of(user, head_of(sandbox), ["kept.cfg"]) as copy:
         expected = {p: e for p, e in files(sandbox.root).items() if p not in {"x.log", "d"}}
         assert files(Path(copy.root)) == expected
         inside = GitSandbox(Path(copy.root))
@@ -53,7 +53,7 @@ def test_commits_files_and_locks_of_the_copy_stay_in_the_copy(sandbox: GitSandbo
     sandbox.write("a", "1\n")
     sandbox.commit()
     before = work_tree(sandbox.root)
-    with opened.copy_of(place_of(sandbox), head_of(sandbox)) as copy:
+    with copies.copy_of(place_of(sandbox), head_of(sandbox)) as copy:
         inside = GitSandbox(Path(copy.root))
         inside.write("b", "2\n")
         inside.commit("in the copy")
@@ -67,12 +67,12 @@ def test_commits_files_and_locks_of_the_copy_stay_in_the_copy(sandbox: GitSandbo
 def test_a_copy_is_detached_or_without_a_commit_as_the_user_s_repository_is(sandbox: GitSandbox) -> None:
     """R-RUN-11, R-GIT-7."""
     sandbox.write("a", "1\n")
-    with opened.copy_of(place_of(sandbox), head_of(sandbox)) as copy:
+    with copies.copy_of(place_of(sandbox), head_of(sandbox)) as copy:
         inside = GitSandbox(Path(copy.root))
         assert (inside.head(), inside.status()) == ("", ["?? a"])
     sandbox.commit()
     sandbox.git("checkout", "--quiet", "--detach")
-    with opened.copy_of(place_of(sandbox), head_of(sandbox)) as copy:
+    with copies.copy_of(place_of(sandbox), head_of(sandbox)) as copy:
         inside = GitSandbox(Path(copy.root))
         assert inside.try_git("symbolic-ref", "--quiet", "HEAD").returncode == 1
         assert inside.head() == sandbox.head()
@@ -92,10 +92,10 @@ def test_copies_of_killed_processes_are_removed_and_live_ones_are_kept(sandbox: 
     for name in ("7", "9"):
         (top / f"{name}.lock").touch()
     user = place_of(sandbox)
-    with opened.copy_of(user, head_of(sandbox)) as live:
+    with copies.copy_of(user, head_of(sandbox)) as live:
         assert sorted(entry.name for entry in top.iterdir()) == ["1", "1.lock"]
-        assert places.clear_copies(user) == ()
-        with opened.copy_of(user, head_of(sandbox)) as second:
+        assert copies.clear(user) == ()
+        with copies.copy_of(user, head_of(sandbox)) as second:
             assert Path(second.root).parent.name == "2"
         assert Path(live.root, "a").exists()
     assert not top.exists()
@@ -106,15 +106,15 @@ def test_a_copy_locked_by_another_process_stays(sandbox: GitSandbox, top: Path) 
     descriptor = os.open(top / "1.lock", os.O_CREAT | os.O_RDWR)
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     try:
-        assert places.clear_copies(place_of(sandbox)) == ()
+        assert copies.clear(place_of(sandbox)) == ()
         assert (top / "1").exists()
     finally:
         os.close(descriptor)
-    assert places.clear_copies(place_of(sandbox)) == (str(top / "1"),)
+    assert copies.clear(place_of(sandbox)) == (str(top / "1"),)
 
 
 def test_clearing_creates_nothing_if_no_copy_exists(sandbox: GitSandbox, top: Path) -> None:
     before = sandbox.ledger()
-    assert places.clear_copies(place_of(sandbox)) == ()
+    assert copies.clear(place_of(sandbox)) == ()
     assert sandbox.ledger() == before
     assert not top.exists()
