@@ -15,7 +15,7 @@ from idumb.domain import paths, wording
 from idumb.domain.agent import BUILDER, VALIDATOR
 from idumb.domain.errors import AdapterError
 from idumb.domain.plans.plan import CHECK, VERIFY, Condition, Criterion, FileClaim, Interface, Limits, Plan, Task
-from idumb.system import named_files
+from idumb.system import shipped
 
 _EVIDENCE = '"evidence"'
 """Occurs in a template that describes the evidence of a verdict."""
@@ -72,7 +72,7 @@ def of_name(own: str | None, name: str, texts: Mapping[str, str]) -> str:
 def template(role: str) -> str:
     """Return the shipped template of a role without its frontmatter. Raises AdapterError if it is missing."""
     try:
-        return without_frontmatter(named_files.shipped_template(f"prompts/{role}.md"))
+        return without_frontmatter(shipped.template(f"prompts/{role}.md"))
     except FileNotFoundError as missing:
         raise AdapterError(
             "agent.no-prompt", f"There is no prompt template for the role {role}.", hint="Reinstall idumb."

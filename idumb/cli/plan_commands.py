@@ -8,7 +8,7 @@ import click
 
 from idumb.app.core.services import Result
 from idumb.cli import arguments, options
-from idumb.system import named_files, user_folders
+from idumb.system import shipped, user_folders
 
 if TYPE_CHECKING:
     from idumb.app.core.services import Services
@@ -53,7 +53,7 @@ def _asked(services: Services) -> Any:
 
 def _shipped(name: str) -> Any:
 
-    return named_files.shipped_template(f"plans/{name}.md")
+    return shipped.template(f"plans/{name}.md")
 
 
 @options.command("new", group=plan_command, opens=options.WRITES)
@@ -130,7 +130,7 @@ def plan_phase_command(phase: str, *, source: str | None, from_template: bool, *
         raise click.UsageError("--gaps needs a planner or --from; a template cannot fill gaps.")
     request = plan_phase.Request(
         phase,
-        template=named_files.shipped_template("phase-plan.md") if from_template else None,
+        template=shipped.template("phase-plan.md") if from_template else None,
         offered=None if source is None else arguments.read_text(source, "plan-phase"),
         **flags,
     )

@@ -15,7 +15,7 @@ from idumb.domain import finding
 from idumb.domain.action import Action
 from idumb.domain.errors import UsageError
 from idumb.domain.hosts import BY_NAME
-from idumb.system import named_files
+from idumb.system import shipped
 
 
 @options.command("init")
@@ -31,7 +31,7 @@ def init_command(here: bool) -> Result:
     """
     from idumb.app.upkeep import init
 
-    texts = {f".planning/{name}": named_files.shipped_template(name) for name in ("PROJECT.md", "ROADMAP.md")}
+    texts = {f".planning/{name}": shipped.template(name) for name in ("PROJECT.md", "ROADMAP.md")}
     with options.services(initialised=False) as services:
         place = os.path.relpath(os.path.realpath(os.getcwd()), services.root)
         current = "" if place == init.TOP else place
@@ -62,7 +62,7 @@ def install_command(host: str, scope: str, remove: bool, dry_run: bool) -> Resul
 
     if not dry_run:
         options.require_person("idumb install")
-    texts, here = named_files.shipped_commands(), os.getcwd()
+    texts, here = shipped.commands(), os.getcwd()
     if scope == "project" and not remove:
         from idumb.app.worktree import preconditions
 
@@ -209,11 +209,11 @@ def schema_command(name: str | None) -> Result:
     from idumb.views import answer_schemas
 
     schemas = {"config": setting_rows.schema(), "plan": frontmatter.schema()}
-    schemas |= answer_schemas.schemas(named_files.shipped_pages()["answers"]) | named_files.shipped_schemas()
+    schemas |= answer_schemas.schemas(shipped.pages()["answers"]) | shipped.schemas()
     if name is None:
         rows = [{"name": each, "title": schema["title"]} for each, schema in schemas.items()]
         return Result({"names": [{"name": SNIPPETS, "title": "snippets of plans for VS Code"}, *rows]})
-    documents = {SNIPPETS: named_files.shipped_snippets(), **schemas}
+    documents = {SNIPPETS: shipped.snippets(), **schemas}
     if name not in documents:
         nearest = finding.nearest(name, documents)
         message = options.suggest(f"There is no schema {name!r}.", nearest)
@@ -228,7 +228,7 @@ def help_command(topic: str | None) -> Result:
 
     TOPIC is a page or a command. Without TOPIC, lists the pages.
     """
-    pages = named_files.shipped_pages()
+    pages = shipped.pages()
     if topic is None:
         titles = {name: text.partition("\n")[0].removeprefix("# ") for name, text in pages.items()}
         return Result({"topics": [{"topic": name, "title": title} for name, title in titles.items()]})

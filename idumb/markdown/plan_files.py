@@ -16,7 +16,7 @@ from idumb.domain.finding import Finding
 from idumb.domain.plans import phase_ids
 from idumb.domain.plans.phase_ids import WORKFLOW_RUNS, NumberedPhases
 from idumb.markdown import phases, report_files
-from idumb.system import named_files
+from idumb.system import named_files, shipped
 
 if TYPE_CHECKING:
     from idumb.domain.amendment import Amendment
@@ -314,9 +314,9 @@ class DefinitionFolders:
 
         yield _REPOSITORY, os.path.join(self._root, workflow.DEFINITIONS)
         yield _USER, os.path.join(user_folders.configuration(), "workflows")
-        shipped = named_files.shipped_workflows()
-        if shipped is not None:
-            yield _PROGRAM, shipped
+        folder = shipped.path("workflows")
+        if folder is not None:
+            yield _PROGRAM, folder
 
     def _in(self, origin: str, folder: str) -> Iterator[DefinitionFile]:
         try:

@@ -1,8 +1,4 @@
-"""Reads files that commands name, attempts depend on or programs write, and those that ship with idumb.
-
-A read never blocks, whatever is at the path. Templates, slash commands and pages are in the package of a wheel, else
-next to it.
-"""
+"""Reads files that commands name, attempts depend on or programs write. No read blocks, whatever is at the path."""
 
 from __future__ import annotations
 
@@ -13,11 +9,10 @@ import stat
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
-from idumb.system import clock
+from idumb.system import clock, shipped
 
 ROLES = ("builder", "validator")
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 _BLOCK = 1 << 20
 _LONGEST = 4096
 
@@ -34,13 +29,13 @@ class LocalToolchain:
 
     def files(self) -> tuple[str, ...]:
         """Absolute paths of the files that `template` and `versions` depend on."""
-        templates = (_shipped_place(f"prompts/{role}.md") for role in ROLES)
+        templates = (shipped.path(f"prompts/{role}.md") for role in ROLES)
         return tuple(path for path in (self._git(), *templates) if path is not None)
 
     def template(self, name: str) -> str:
         """The text of a shipped prompt template; "" if there is none."""
-        place = f"prompts/{name}.md"
-        return shipped_template(place) if _shipped_place(place) else ""
+        path = f"prompts/{name}.md"
+        return shipped.template(path) if shipped.path(path) else ""
 
     def versions(self) -> Mapping[str, str]:
         """Program name to version text."""
@@ -152,68 +147,3 @@ def read_object(path: str, most: int = 64 * 1024 * 1024, *, links: bool = True) 
     except (OSError, ValueError, RecursionError):
         return {}
     return value if isinstance(value, dict) else {}
-
-
-def _folder(name: str) -> str:
-    """Return the folder of this name in the package of a wheel, else the one next to the package."""
-    packed = os.path.join(_PACKAGE, f"_{name}")
-    return packed if os.path.isdir(packed) else os.path.join(os.path.dirname(_PACKAGE), name)
-
-
-def shipped_template(name: str) -> str:
-    """Return the text of `templates/<name>`. Raises FileNotFoundError if the installation lacks it."""
-    path = _shipped_place(name)
-    if path is None:
-        raise FileNotFoundError(2, "This installation of idumb lacks a template", name)
-    with open(path, encoding="utf-8") as stream:
-        return stream.read()
-
-
-def _shipped_place(name: str) -> str | None:
-    """Return the path of `templates/<name>`; None if the installation lacks it."""
-    path = os.path.join(_folder("templates"), name)
-    return path if os.path.exists(path) else None
-
-
-def shipped_commands() -> dict[str, str]:
-    """Return the text of every slash command by name. Raises FileNotFoundError if the installation lacks them."""
-    return _texts("commands")
-
-
-def shipped_pages() -> dict[str, str]:
-    """Return the text of every page of `idumb help` by name.
-
-    Raises FileNotFoundError if the installation lacks them.
-    """
-    return _texts("docs")
-
-
-def shipped_schemas() -> dict[str, Any]:
-    """Return every JSON Schema by name. Raises FileNotFoundError if the installation lacks them."""
-    import json
-
-    return {name: json.loads(text) for name, text in _texts("docs/schemas", ".json").items()}
-
-
-def shipped_snippets() -> dict[str, Any]:
-    """Return the snippets for VS Code by name."""
-    import json
-
-    loaded: dict[str, Any] = json.loads(shipped_template("vscode/idumb.code-snippets"))
-    return loaded
-
-
-def shipped_workflows() -> str | None:
-    """Return the folder of the workflows that ship with idumb; None if the installation lacks it."""
-    return _shipped_place("workflows")
-
-
-def _texts(place: str, ending: str = ".md") -> dict[str, str]:
-    folder, texts = _folder(place), dict[str, str]()
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(2, f"This installation of idumb lacks its {place}", place)
-    for name in sorted(os.listdir(folder)):
-        if name.endswith(ending) and name != "README.md":
-            with open(os.path.join(folder, name), encoding="utf-8") as stream:
-                texts[name.removesuffix(ending)] = stream.read()
-    return texts

@@ -21,7 +21,7 @@ from pygments.util import ClassNotFound
 
 from idumb.app.reading.report_page import Card, Page, Span
 from idumb.domain import outcome, wording
-from idumb.system import named_files
+from idumb.system import shipped
 from idumb.views import graph, phrases
 
 if TYPE_CHECKING:
@@ -40,7 +40,7 @@ _FORMATTER: HtmlFormatter[str] = HtmlFormatter(nowrap=True)
 
 def render(page: Page, redact: Callable[[str], str]) -> str:
     """Return the page as HTML. `redact` removes secrets from each text."""
-    script = named_files.shipped_template("reports/page.js")
+    script = shipped.template("reports/page.js")
     digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
     bars, pauses = _timeline(page.spans)
     titles = {name: redact(task.title) for name, task in page.contract.tasks.items()}
@@ -62,7 +62,7 @@ def render(page: Page, redact: Callable[[str], str]) -> str:
             graph=Markup(picture),  # noqa: S704 - it escapes its texts
             transcript_bytes=_bytes_of_each(page),
             lines=min(_MOST_LINES, _MOST_OF_ALL // max(len(page.cards), 1)),
-            style=Markup(named_files.shipped_template("reports/page.css")) + _styles(),  # noqa: S704 - our own
+            style=Markup(shipped.template("reports/page.css")) + _styles(),  # noqa: S704 - our own
             script=Markup(script),  # noqa: S704 - our own
             digest=digest,
         )
@@ -81,7 +81,7 @@ def _last_bytes(text: str, most: int) -> str:
 
 def _environment(redact: Callable[[str], str]) -> jinja2.Environment:
     environment = jinja2.Environment(
-        loader=jinja2.FunctionLoader(lambda name: named_files.shipped_template(f"reports/{name}")),
+        loader=jinja2.FunctionLoader(lambda name: shipped.template(f"reports/{name}")),
         autoescape=True,
         finalize=lambda value: redact(value) if type(value) is str else value,
         lstrip_blocks=True,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from idumb.domain import wording
 from idumb.domain.proof import evidence
-from idumb.system import named_files
+from idumb.system import shipped
 from idumb.views import markup, phrases
 
 if TYPE_CHECKING:
@@ -54,7 +54,7 @@ def _environment() -> Environment:
     import jinja2
 
     environment = jinja2.Environment(  # noqa: S701 - this is no HTML, and _escaped escapes what is not Markdown yet
-        loader=jinja2.FunctionLoader(lambda name: named_files.shipped_template(f"reports/{name}")),
+        loader=jinja2.FunctionLoader(lambda name: shipped.template(f"reports/{name}")),
         finalize=_escaped,
         keep_trailing_newline=True,
         lstrip_blocks=True,

@@ -13,7 +13,7 @@ import click
 from idumb.cli import main
 from idumb.cli.options import Group
 from idumb.markdown.plans import frontmatter
-from idumb.system import named_files
+from idumb.system import shipped
 from tests.support import schemas
 from tests.support.project import Project
 from tests.support.schemas import validator
@@ -54,18 +54,16 @@ def test_no_message_names_a_page_that_only_a_checkout_has() -> None:
 def test_every_topic_that_a_message_names_exists() -> None:
     named = {(where, topic) for where, text in constants() for topic in HELP.findall(text)}
     assert named
-    assert [
-        (where, topic) for where, topic in named if topic not in named_files.shipped_pages() and topic != "lists"
-    ] == []
+    assert [(where, topic) for where, topic in named if topic not in shipped.pages() and topic != "lists"] == []
 
 
 def test_help_lists_the_topics_and_prints_the_page_of_each(project: Project) -> None:
     answer = project.quick("help", "--json")
     assert {"topic": "plan-format", "title": "The plan format"} in answer.data["topics"]
-    assert [row["topic"] for row in answer.data["topics"]] == list(named_files.shipped_pages())
+    assert [row["topic"] for row in answer.data["topics"]] == list(shipped.pages())
     listed = project.quick("help").out
     assert [row["topic"] for row in answer.data["topics"] if row["topic"] not in listed] == []
-    page = named_files.shipped_pages()["agents"]
+    page = shipped.pages()["agents"]
     assert project.idumb("help", "agents").out == page
     assert project.quick("help", "agents", "--json").data == {"topic": "agents", "text": page}
     assert "<!--" not in project.quick("help", "reliability").out
@@ -127,7 +125,7 @@ def test_an_answer_has_the_command_as_it_was_typed(project: Project) -> None:
 def test_schema_prints_what_an_editor_reads(project: Project) -> None:
     """R-PLAN-10: the file itself, not wrapped in an answer."""
     assert json.loads(project.quick("schema", "plan").out) == frontmatter.schema()
-    assert json.loads(project.quick("schema", "snippets").out) == named_files.shipped_snippets()
+    assert json.loads(project.quick("schema", "snippets").out) == shipped.snippets()
     listed = [row["name"] for row in project.quick("schema", "--json").data["names"]]
     assert listed == ["snippets", "config", "plan", *schemas.every()]
     assert project.quick("schema", "plna", "--json").error["hint"] == "idumb schema plan"

@@ -7,14 +7,14 @@ from pathlib import Path
 import pytest
 
 from idumb.domain import hosts
-from idumb.system import named_files
+from idumb.system import shipped
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project
 from tests.support.schemas import validator
 
 SCHEMA = validator("install")
-COUNT = len(named_files.shipped_commands())
+COUNT = len(shipped.commands())
 
 
 @pytest.fixture

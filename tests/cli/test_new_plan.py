@@ -8,7 +8,7 @@ from idumb.app.planning import new_tasks
 from idumb.app.planning.new_tasks import NewPlan
 from idumb.app.planning.phase_context import PhaseLocation
 from idumb.domain.plans.new_task import NewTask
-from idumb.system import named_files
+from idumb.system import shipped
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project
 
@@ -88,8 +88,8 @@ def test_unusable_words_write_nothing(project: Project) -> None:
 
 def test_a_template_of_the_repository_replaces_the_shipped_one(project: Project) -> None:
     """R-PLAN-10: what follows the tasks stays behind them, and other dollar signs are text."""
-    shipped = named_files.shipped_template("plans/feature.md")
-    own = shipped.replace("## Success", "Costs $5 and $more.\n\n## Success") + "\n## Notes\n\nAsk $phase first.\n"
+    text = shipped.template("plans/feature.md")
+    own = text.replace("## Success", "Costs $5 and $more.\n\n## Success") + "\n## Notes\n\nAsk $phase first.\n"
     project.repo.write(f"{new_tasks.TEMPLATES}/feature.md", own)
     assert project.quick("plan", "new", "1", "--goal", "All greet", *GREET, *PART).code == 0
     text = project.read(PLAN)

@@ -7,7 +7,7 @@ import runpy
 from pathlib import Path
 
 from idumb.domain import hosts
-from idumb.system import named_files
+from idumb.system import shipped
 from tests.docs.test_command_lines import problem
 from tests.support import schemas
 
@@ -17,7 +17,7 @@ NAMES = (
     "research-phase", "resume", "roadmap", "rollback", "status", "verify-work",
 )  # fmt: skip
 LOOKING = frozenset({"status", "next", "check-plan", "graph", "show", "decisions", "log"})
-COMMANDS = {name: hosts.read(name, text) for name, text in named_files.shipped_commands().items()}
+COMMANDS = {name: hosts.read(name, text) for name, text in shipped.commands().items()}
 
 
 def spans(command: hosts.Command) -> list[str]:

@@ -14,7 +14,7 @@ from idumb.domain.plans import new_task
 from idumb.domain.plans.new_task import NewTask
 from idumb.markdown import report_files
 from idumb.markdown.plans import plan_parser
-from idumb.system import named_files
+from idumb.system import shipped
 from idumb.views import documents
 
 TEMPLATE = (Path(__file__).resolve().parents[2] / "templates/phase-plan.md").read_text()
@@ -49,7 +49,7 @@ def test_new_tasks_are_written_as_given(title: str, goal: str, template: str, ch
     """R-PLAN-10: or the plan is refused; no word becomes another task, dependency or command."""
     task = NewTask(title, "create a.py, b.py", check)
     assume(new_task.problem(task) is None)
-    text = named_files.shipped_template(f"plans/{template}.md")
+    text = shipped.template(f"plans/{template}.md")
     fields = {"phase": "1", "title": goal, "goal": goal, "requirement": goal, "builder": "human"}
     placed = new_task.placed([task, task], ["T1-01", "T1-02"], (), lambda _: False)
     written = documents.new_plan(text, fields, placed)

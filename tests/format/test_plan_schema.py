@@ -11,7 +11,7 @@ import jsonschema
 from idumb.markdown.plans import frontmatter, plan_parser
 from idumb.markdown.syntax import record, tree
 from idumb.markdown.syntax.source import Source
-from idumb.system import named_files
+from idumb.system import shipped
 from tests.format import golden
 from tests.support.cases import every
 
@@ -96,10 +96,10 @@ def placed(name: str, text: str) -> str:
     return whole + (text + "\n" if text.startswith("- **") else indented)
 
 
-@every("name", named_files.shipped_snippets())
+@every("name", shipped.snippets())
 def test_each_snippet_gives_a_plan_that_parses(name: str) -> None:
     """R-PLAN-10."""
-    snippet = named_files.shipped_snippets()[name]
+    snippet = shipped.snippets()[name]
     assert snippet["scope"] == "markdown"
     text = placed(name, expanded(snippet["body"]))
     assert parses(text) == [], text

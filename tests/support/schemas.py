@@ -8,13 +8,13 @@ from typing import Any
 import jsonschema
 import referencing
 
-from idumb.system import named_files
+from idumb.system import shipped
 from idumb.views import answer_schemas
 
 
 @cache
 def every() -> dict[str, Any]:
-    return answer_schemas.schemas(named_files.shipped_pages()["answers"]) | named_files.shipped_schemas()
+    return answer_schemas.schemas(shipped.pages()["answers"]) | shipped.schemas()
 
 
 def published(name: str) -> dict[str, Any]:
