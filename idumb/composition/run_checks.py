@@ -15,7 +15,7 @@ from idumb.gates import toolchains
 from idumb.gates.check_environment import CheckEnvironment, Inputs
 from idumb.gates.checks import ShellChecks
 from idumb.gates.controls import Controls
-from idumb.gates.proving import Proving
+from idumb.gates.proof_checkout import ProofCheckout
 from idumb.gates.shell_command import Hints, Shell
 from idumb.git import guarded_files
 from idumb.git.checkouts import places
@@ -65,7 +65,9 @@ class RunChecks:
             finally:
                 checks.end_processes()
 
-    def _checks(self, root: str, run: str, private: CheckEnvironment, proving: Proving) -> Callable[..., ShellChecks]:
+    def _checks(
+        self, root: str, run: str, private: CheckEnvironment, proof: ProofCheckout
+    ) -> Callable[..., ShellChecks]:
         """Return what makes checks as the configuration says."""
         services, settings = self._services, self._services.settings
         return partial(
@@ -75,7 +77,7 @@ class RunChecks:
             run_id=run,
             shell=Shell(services.redactor.redact, settings.run.check_idle_timeout, settings.limits.chosen()),
             private=private,
-            proving=proving,
+            proof=proof,
             prepare=settings.checkout.prepare,
             prepare_timeout=float(settings.run.check_timeout),
             sandbox=self._sandbox(private),

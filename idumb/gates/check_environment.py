@@ -17,6 +17,7 @@ from idumb.domain import canonical_json
 from idumb.domain.permissions import is_below
 from idumb.domain.settings import PRIVATE_HOME, USER_HOME
 from idumb.gates import toolchains
+from idumb.system import escaping
 
 if TYPE_CHECKING:
     from idumb.system.private_folders import TemporaryFolder
@@ -55,16 +56,6 @@ def _search_path(path: str, inputs: Inputs, outside: Callable[[str], bool]) -> l
             inner = next((folder[len(root) + 1 :] for root in inputs.inside if is_below(folder, root)), folder)
             folders.append((folder, None if outside(folder) else inner))
     return folders
-
-
-def git_configuration(settings: Mapping[str, str]) -> str:
-    """Return the text of a git configuration file with these settings. No setting of it can start a program."""
-    lines = []
-    for name, value in settings.items():
-        section, _, key = name.rpartition(".")
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
-        lines += [f"[{section}]", f'\t{key} = "{escaped}"']
-    return "\n".join((*lines, ""))
 
 
 GIT_SETTINGS = ("user.name", "user.email", "init.defaultbranch")
@@ -221,7 +212,7 @@ class CheckEnvironment:
             os.mkdir(f"{private}/{name}", 0o700)
         if self.has_own_home:
             with open(f"{private}/h/.gitconfig", "w", encoding="utf-8", errors="surrogateescape") as stream:
-                stream.write(git_configuration(self._user_git))
+                stream.write(escaping.git_configuration(self._user_git))
 
     @cached_property
     def _user_git(self) -> Mapping[str, str]:

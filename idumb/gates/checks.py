@@ -16,7 +16,7 @@ from idumb.domain.plans.plan import Condition
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import NOT_RUN, Evidence
 from idumb.gates import conditions, shell_command
-from idumb.gates.proving import prepared_by, require_prepared
+from idumb.gates.proof_checkout import prepare_identity, require_prepared
 from idumb.gates.shell_command import NO_PROOF, NOT_FOUND, Shell
 from idumb.system import child_process, process_end, process_tree
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from idumb.gates.check_environment import CheckEnvironment, Conditions
     from idumb.gates.controls import Controls
-    from idumb.gates.proving import Proving, Sandbox
+    from idumb.gates.proof_checkout import ProofCheckout, Sandbox
     from idumb.gates.shell_command import Hints
 
 _MOST_OF_COMMAND = 40
@@ -33,7 +33,7 @@ _MOST_OF_COMMAND = 40
 
 
 class ShellChecks(Struct, kw_only=True):
-    """Checks of one run. A check of a tree runs in the working tree `proving`, on top of the commit of `head`.
+    """Checks of one run. A check of a tree runs in the working tree `proof`, on top of the commit of `head`.
 
     What judges the machine runs in `root`, an absolute path, with only the variables of `allowed`. `run_id` marks every
     process that builders and checks of this run start, so that any later process can end it, with the user's project at
@@ -41,7 +41,7 @@ class ShellChecks(Struct, kw_only=True):
     owner. `private` gives each check
     an environment of its own; commands that prove nothing about the work, such as those that take it back, have that of
     `allowed`. `sandbox` limits the checks that judge a tree.
-    `prepare` are commands that install what checks need in the working tree of `proving`; each may run for
+    `prepare` are commands that install what checks need in the working tree of `proof`; each may run for
     `prepare_timeout` seconds. `is_work` returns whether the run changed a path of a tree; a check must not change it.
     `hints` name what a failed check may need. `note` reports what takes long and is no check.
     """
@@ -53,7 +53,7 @@ class ShellChecks(Struct, kw_only=True):
     place: str = ""
     guard: Callable[[], None] = lambda: None
     private: CheckEnvironment | None = None
-    proving: Proving | None = None
+    proof: ProofCheckout | None = None
     head: Callable[[], str | None] = lambda: None
     prepare: Sequence[str] = ()
     prepare_timeout: float | None = None
@@ -121,14 +121,14 @@ class ShellChecks(Struct, kw_only=True):
     def _seen(self, made: Evidence, root: str, environment: Mapping[str, str]) -> Evidence:
         """Return the evidence with what the proof checkout shows of the command that ran there."""
         tree = made.tree
-        if tree is None or self.proving is None:
+        if tree is None or self.proof is None:
             return made
-        made = shell_command.with_extras(made, self.proving)
+        made = shell_command.with_extras(made, self.proof)
         if os.path.dirname(root) in made.output:  # people know paths of their own
             made = replace(made, output=shell_command.with_own_paths(made.output, root))
         if made.result in evidence.BROKEN and self.hints is not None:
-            made = shell_command.with_hints(made, self.hints.of(made, environment, self.proving))
-        if changed := self.proving.restore():
+            made = shell_command.with_hints(made, self.hints.of(made, environment, self.proof))
+        if changed := self.proof.restore():
             made = self._with_changed(made, changed, tree)
         return replace(made, weaker=(*made.weaker, *self._rewrites)) if self._rewrites else made
 
@@ -155,25 +155,25 @@ class ShellChecks(Struct, kw_only=True):
 
         `tree` is None for a check of the machine.
         """
-        proving = self.proving
-        if tree is None or proving is None:
+        proof = self.proof
+        if tree is None or proof is None:
             return self.root, {}, ()
-        variables = proving.show(tree, self.head())
+        variables = proof.show(tree, self.head())
         if self.prepare:
-            self._prepare_tree(proving, variables)
-        return proving.root, variables, (*proving.provided, *proving.prepared)
+            self._prepare_tree(proof, variables)
+        return proof.root, variables, (*proof.provided, *proof.prepared)
 
-    def _prepare_tree(self, proving: Proving, variables: Mapping[str, str]) -> None:
+    def _prepare_tree(self, proof: ProofCheckout, variables: Mapping[str, str]) -> None:
         if not self._prepare_identity:
-            programs = self.private.variables_of("", proving.root) if self.private is not None else self._environment
-            self._prepare_identity = prepared_by(self.prepare, programs)
+            programs = self.private.variables_of("", proof.root) if self.private is not None else self._environment
+            self._prepare_identity = prepare_identity(self.prepare, programs)
 
         def run() -> None:
             for command in self.prepare:
                 self.note(f"Installing what checks need: {command}")
-                require_prepared(self._installed(command, proving.root, variables))
+                require_prepared(self._installed(command, proof.root, variables))
 
-        proving.prepare(self._prepare_identity, run)
+        proof.prepare(self._prepare_identity, run)
 
     def _installed(self, command: str, root: str, variables: Mapping[str, str]) -> Evidence:
         asked, own = Evidence("setup (checkout.prepare)", command, NOT_RUN, command), {**variables, **self._cookies}
@@ -185,8 +185,8 @@ class ShellChecks(Struct, kw_only=True):
     def renew(self) -> None:
         """Make the next check not see what earlier ones left."""
         self._rewrites = ()
-        if self.proving is not None:
-            self.proving.renew()
+        if self.proof is not None:
+            self.proof.renew()
 
     def given(self, variables: Mapping[str, str]) -> ShellChecks:
         """Return the same checks, with these environment variables for every command."""
@@ -225,8 +225,8 @@ class ShellChecks(Struct, kw_only=True):
         checks._rewrites, checks.is_work = (), lambda _tree, _path: False  # noqa: SLF001 - it must not read the log
         checks.note = lambda _: None  # the terminal belongs to the caller's thread
         checks.hints = None  # a control may fail
-        if self.proving is not None:
-            self.proving.renew(control=True)
+        if self.proof is not None:
+            self.proof.renew(control=True)
         return checks
 
     def condition(self, subject: str, condition: Condition, *, timeout: float | None, tree: str | None) -> Evidence:
@@ -245,7 +245,7 @@ class ShellChecks(Struct, kw_only=True):
         self.guard()
         ended = process_end.end_strays() if self._searched else None
         self._searched = True
-        name, folder = process_tree.PLACE_COOKIE, self.proving.root if self.proving else ""
+        name, folder = process_tree.PLACE_COOKIE, self.proof.root if self.proof else ""
         return process_end.end_all(name, self._cookies[name], folder=folder) if ended is None else ended
 
 

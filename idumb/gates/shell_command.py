@@ -22,7 +22,7 @@ from idumb.system import child_process
 if TYPE_CHECKING:
     from threading import Event
 
-    from idumb.gates.proving import Proving
+    from idumb.gates.proof_checkout import ProofCheckout
 
 SHELL = "/bin/sh"
 NOT_FOUND = 127
@@ -117,9 +117,9 @@ class Hints(NamedTuple):
     checkout: CheckoutSettings = CheckoutSettings()
     ignored: Callable[[], Iterable[str]] = tuple
 
-    def of(self, made: Evidence, environment: Mapping[str, str], proving: Proving) -> Iterator[Hint]:
+    def of(self, made: Evidence, environment: Mapping[str, str], proof: ProofCheckout) -> Iterator[Hint]:
         """Yield what the check may need, because its command or output names it; `environment` is its own."""
-        yield from (Hint(words, words) for words in proving.missing)
+        yield from (Hint(words, words) for words in proof.missing)
         home, temporary = environment.get("HOME", ""), environment.get("TMPDIR", "")
         is_private = bool(home) and os.path.dirname(home) == os.path.dirname(temporary)
         if is_private and (_has(made.command or "", _HOME) or _lacks(made.output, home)):
@@ -129,7 +129,7 @@ class Hints(NamedTuple):
             fix = "let the check make the file itself"
             words = f"checks have a private, empty TMPDIR. If this check needs a file in yours, {fix}"
             yield Hint(words, f"a file in your TMPDIR: {fix}")
-        if named := _named(made, [*self._absent(proving.root)]):
+        if named := _named(made, [*self._absent(proof.root)]):
             line = project_files.adding("checkout", self.checkout, {"provide": named})
             names, verb = wording.listed(named), "is" if len(named) == 1 else "are"
             fix = f"commit it if it is work, or {line}"
@@ -182,14 +182,14 @@ def with_hints(made: Evidence, hints: Iterable[Hint]) -> Evidence:
     return replace(made, output=output, may_need="; ".join(hint.may_need for hint in given))
 
 
-def with_extras(made: Evidence, proving: Proving) -> Evidence:
+def with_extras(made: Evidence, proof: ProofCheckout) -> Evidence:
     """Return evidence that names what the check had besides the tree."""
     weaker, locations = [*made.weaker], [*made.locations]
-    if provided := proving.provided:
+    if provided := proof.provided:
         weaker.append(f"may use {wording.listed(provided)}, which the commit does not hold (checkout.provide)")
-    if cached := proving.cached:
+    if cached := proof.cached:
         weaker.append(f"may use {wording.listed(cached)}, which checks of earlier tasks left (checkout.cache)")
-    if prepared := proving.prepared:
+    if prepared := proof.prepared:
         locations.append(f"{wording.listed(prepared)} <- checkout.prepare")
     return replace(made, weaker=tuple(weaker), locations=tuple(locations))
 

@@ -16,7 +16,7 @@ from idumb.domain import errors
 from idumb.domain.action import Action
 from idumb.git import git_program, guarded_files
 from idumb.git.discover import Worktree
-from idumb.system import clock, private_folders
+from idumb.system import clock, escaping, private_folders
 
 INDEX, EXCLUDE = "index", "info/exclude"
 RAW = b"* -text -eol -filter -ident -working-tree-encoding\n"
@@ -163,13 +163,4 @@ def raw_files(path: str, user: Worktree) -> dict[str, bytes | None]:
 
 def configuration(settings: Mapping[str, str]) -> bytes:
     """Return a file of git's configuration with these settings by name."""
-    text = "".join(_config_line(name, value) for name, value in settings.items())
-    return text.encode("utf-8", "surrogateescape")
-
-
-def _config_line(name: str, value: str) -> str:
-    section, _, rest = name.partition(".")
-    subsection, _, key = rest.rpartition(".")
-    quoted = subsection.replace("\\", "\\\\").replace('"', '\\"')
-    escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
-    return f'[{section} "{quoted}"]\n\t{key} = "{escaped}"\n' if subsection else f'[{section}]\n\t{key} = "{escaped}"\n'
+    return escaping.git_configuration(settings).encode("utf-8", "surrogateescape")

@@ -1,8 +1,12 @@
-r"""Escapes untrusted text for a terminal or a model: active, hiding or reordering characters show as `\x1b`, ..."""
+r"""Escapes untrusted text. For a terminal or a model, active, hiding or reordering characters show as `\x1b`, ..."""
 
 from __future__ import annotations
 
 import re
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _HARMFUL = re.compile(
     "[\x00-\x08\x0b-\x1f\x7f-\x9f"
@@ -29,3 +33,15 @@ def _escaped(match: re.Match[str]) -> str:
     if number <= 0xFF:
         return f"\\x{number:02x}"
     return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"
+
+
+def git_configuration(settings: Mapping[str, str]) -> str:
+    """Return a file of git's configuration with settings such as `user.name` and `remote.origin.url`."""
+    lines = list[str]()
+    for name, value in settings.items():
+        section, _, rest = name.partition(".")
+        subsection, _, key = rest.rpartition(".")
+        quoted = subsection.replace("\\", "\\\\").replace('"', '\\"')
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
+        lines += [f'[{section} "{quoted}"]' if subsection else f"[{section}]", f'\t{key} = "{escaped}"\n']
+    return "\n".join(lines)

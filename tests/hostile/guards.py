@@ -74,9 +74,9 @@ def _where_the_builder_worked() -> Callable[[], None]:
     folders = list[str]()
 
     def place(self: ShellChecks, _: str | None) -> tuple[str, Mapping[str, str], tuple[str, ...]]:
-        if self.proving is not None:
-            folders.append(self.proving.root.replace("-proof-", "-build-"))
-            self.proving = None
+        if self.proof is not None:
+            folders.append(self.proof.root.replace("-proof-", "-build-"))
+            self.proof = None
         return folders[-1], {}, ()
 
     return lambda: setattr(ShellChecks, "_place", place)

@@ -281,7 +281,7 @@ def test_a_command_without_a_test_fails_where_it_proves_the_work(tmp_path: Path,
 def test_output_names_paths_as_in_the_user_s_own_tree(tmp_path: Path) -> None:
     tree = tmp_path / "1" / "work"
     tree.mkdir(parents=True)
-    judge = checks(tmp_path, proving=_Proving(tree))
+    judge = checks(tmp_path, proof=_Proving(tree))
     command = "pwd; echo $PWD/a.txt; echo $PWD-x; dirname $PWD; echo ${PWD%/*}/lib"
     record = judge.command("AC-1", "", command, timeout=30, tree="t" * 40)
     assert record.output.split("\n")[:-1] == [".", "a.txt", "../work-x", f"{tmp_path}/1", "../lib"]
@@ -291,7 +291,7 @@ def test_evidence_names_what_the_tree_had_besides_and_a_failure_what_is_missing(
     proving = _Proving(tmp_path)
     proving.provided, proving.prepared, proving.cached = (".env",), ("node_modules",), ("target",)
     proving.missing = ("submodule lib: fetch it",)
-    judge = checks(tmp_path, proving=proving, hints=Hints())
+    judge = checks(tmp_path, proof=proving, hints=Hints())
     passed, failed = (judge.command("AC-1", "it holds", text, timeout=30, tree="t" * 40) for text in ("true", "false"))
     assert passed.weaker == (
         "may use .env, which the commit does not hold (checkout.provide)",
@@ -327,7 +327,7 @@ def test_a_failed_check_names_the_line_that_gives_it_what_it_names(
     (tree / "out.log").touch()
     hints = Hints(ignored=lambda: ("data.log", "lib/build/", "node_modules/", "out.log", "x/__pycache__/"))
     with contextlib.closing(CheckEnvironment(Inputs({"PATH": "/usr/bin:/bin"}, ALLOWED, str(home), ()))) as private:
-        judge = checks(tmp_path, private=private, proving=_Proving(tree), hints=hints)
+        judge = checks(tmp_path, private=private, proof=_Proving(tree), hints=hints)
         failed, passed = (
             judge.command("AC-1", "", text, timeout=30, tree="t" * 40)
             for text in (f"{command} && false", f"true {command}")
@@ -340,6 +340,6 @@ def test_a_failed_check_names_the_line_that_gives_it_what_it_names(
 def test_a_check_with_the_user_s_home_is_not_told_that_it_is_private(tmp_path: Path, home: Path) -> None:
     inputs = Inputs({"PATH": "/usr/bin:/bin", "HOME": str(home)}, ALLOWED, str(home), (), home_of_checks=USER_HOME)
     with contextlib.closing(CheckEnvironment(inputs)) as private:
-        judge = checks(tmp_path, private=private, proving=_Proving(tmp_path), hints=Hints())
+        judge = checks(tmp_path, private=private, proof=_Proving(tmp_path), hints=Hints())
         record = judge.command("AC-1", "", "cat ~/.netrc", timeout=30, tree="t" * 40)
     assert record.words == "AC-1 failed"

@@ -21,7 +21,7 @@ _OWN = frozenset({"HOME", "TMPDIR", "TMP", "TEMP", "PYTHONPYCACHEPREFIX"})
 _MOST_OUTPUT = 2000
 
 
-class Proving(Protocol):
+class ProofCheckout(Protocol):
     """A working tree of its own that holds exactly one tree.
 
     - `show` makes it hold a tree on top of a commit, and returns variables that a check needs.
@@ -64,7 +64,7 @@ class Sandbox(Protocol):
         """Return the arguments before those of a check in `root`, and the level in words."""
 
 
-def prepared_by(commands: Sequence[str], environment: Mapping[str, str]) -> str:
+def prepare_identity(commands: Sequence[str], environment: Mapping[str, str]) -> str:
     """Return what decides the result besides the files of the tree: the commands, and the toolchain that they use."""
     import shutil  # it loads all compressors
 
