@@ -13,6 +13,7 @@ from idumb import __version__
 from idumb.agents import answers, failure_words, known_agent
 from idumb.agents.acp_client import Client, ToolCall
 from idumb.agents.adapter import Equipment
+from idumb.agents.answers import Ending
 from idumb.agents.known_agent import ROWS, KnownProgram
 from idumb.agents.program import HOME, HOMES, last_words, of_process
 from idumb.agents.workspace_files import FileProblem, WorkspaceFiles
@@ -25,12 +26,12 @@ from idumb.system import child_process
 _NO_COMMANDS = "Run no commands: a wish to run one is refused. Read and edit with your tools for files."
 _WRITES = frozenset({"edit", "delete", "move"})
 _HARMLESS = frozenset({"read", "search", "think"})
-_STOPS: Mapping[str, tuple[str, str, str | None]] = {
-    "end_turn": (outcome.COMPLETED, "", None),
-    "max_tokens": (outcome.FAILED, "its context window is full", agent.CONTEXT_EXHAUSTED),
-    "max_turn_requests": (outcome.FAILED, "it reached its limit of model requests without finishing", None),
-    "refusal": (outcome.FAILED, "it declined", agent.DECLINED),
-    "cancelled": (outcome.FAILED, "it reported that it was cancelled", None),
+_STOPS: Mapping[str, Ending] = {
+    "end_turn": Ending(outcome.COMPLETED),
+    "max_tokens": Ending(outcome.FAILED, "its context window is full", agent.CONTEXT_EXHAUSTED),
+    "max_turn_requests": Ending(outcome.FAILED, "it reached its limit of model requests without finishing"),
+    "refusal": Ending(outcome.FAILED, "it declined", agent.DECLINED),
+    "cancelled": Ending(outcome.FAILED, "it reported that it was cancelled"),
 }
 _OF_THE_WORK = frozenset({agent.MALFORMED, agent.CONTEXT_EXHAUSTED, agent.DECLINED})
 
@@ -113,28 +114,28 @@ class AcpAgent(KnownProgram):
             **ending,
         )
 
-    def _ending(self, client: Client, finished: child_process.Finished, last: str) -> tuple[str, str, str | None]:
-        """Return (outcome, message, kind of failure) from the answer, or from the exit if the process ended early.
+    def _ending(self, client: Client, finished: child_process.Finished, last: str) -> Ending:
+        """Judge by the answer, or by the exit if the process ended early.
 
         What an agent says when it is stopped is not its end.
         """
         if finished.timed_out:
-            return outcome.TIMED_OUT, finished.words(), agent.STALL
+            return Ending(outcome.TIMED_OUT, finished.words(), agent.STALL)
         error, kind = client.error, failure_words.of_error(client.problem)
         if self._row.error and client.last_chunk.startswith(self._row.error) and "outputTokens" not in client.used:
             error, kind = answers.one_line(client.last_chunk), failure_words.of_words(client.last_chunk)
         if client.stop is not None and (client.stop != "end_turn" or kind is None):
-            return _STOPS.get(client.stop, (outcome.FAILED, f"it stopped: {client.stop}", agent.MALFORMED))
+            return _STOPS.get(client.stop, Ending(outcome.FAILED, f"it stopped: {client.stop}", agent.MALFORMED))
         if error is None:
             words = finished.words() or f"exit {finished.exit_code}"
             message = f"{words} before its answer was complete" + (f": {last}" if last else "")
-            return outcome.ERRORED, message, failure_words.of_words(last.rpartition("\n")[2]) or agent.MALFORMED
+            return Ending(outcome.ERRORED, message, failure_words.of_words(last.rpartition("\n")[2]) or agent.MALFORMED)
         if kind == agent.NOT_LOGGED_IN:
-            return outcome.ERRORED, error, agent.NOT_LOGGED_IN
+            return Ending(outcome.ERRORED, error, agent.NOT_LOGGED_IN)
         if client.refuses_model or kind == agent.UNKNOWN_MODEL:
-            return outcome.ERRORED, error, agent.UNKNOWN_MODEL
+            return Ending(outcome.ERRORED, error, agent.UNKNOWN_MODEL)
         kind = kind or agent.MALFORMED
-        return outcome.FAILED if kind in _OF_THE_WORK else outcome.ERRORED, error, kind
+        return Ending(outcome.FAILED if kind in _OF_THE_WORK else outcome.ERRORED, error, kind)
 
     def _record(self, index: int, call: ToolCall) -> StepRecord:
         permission = {True: "allowed", False: f"vetoed: {call.why}", None: "did not ask"}[call.allowed]

@@ -16,7 +16,7 @@ import json
 import re
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -76,26 +76,35 @@ def schema_of(request: AgentRequest) -> Mapping[str, Any] | None:
     return VERDICT if request.schema is None and request.role == VALIDATOR else request.schema
 
 
-def ending(role: str, text: str) -> tuple[str, str, str | None]:
-    """Return (outcome, message, failure) of an agent that only answers in text. An empty answer is none."""
+class Ending(NamedTuple):
+    """How an agent's work ended: an outcome (`idumb.domain.outcome`), a message for the user, and a kind of failure."""
+
+    outcome: str
+    message: str = ""
+    failure: str | None = None
+
+
+def ending(role: str, text: str) -> Ending:
+    """Judge an agent that only answers in text. An empty answer is none."""
     if role == VALIDATOR:
         return judged(text)
-    return (outcome.COMPLETED, "", None) if text.strip() else (outcome.FAILED, "the answer is empty", agent.MALFORMED)
+    return Ending(outcome.COMPLETED) if text.strip() else Ending(outcome.FAILED, "the answer is empty", agent.MALFORMED)
 
 
-def judged(text: str) -> tuple[str, str, str | None]:
-    """Return (outcome, message, failure) of a validator that only answers in text. An unclear verdict is none."""
+def judged(text: str) -> Ending:
+    """Judge a validator that only answers in text. An unclear verdict is none."""
     answer = replies.answer(text, "verdict")
     if isinstance(answer, str):
-        return outcome.ERRORED, answer, agent.MALFORMED
+        return Ending(outcome.ERRORED, answer, agent.MALFORMED)
     verdict = answer["verdict"]
     if not isinstance(verdict, str) or verdict not in replies.VERDICTS:
-        return outcome.ERRORED, f"its verdict is not one of {', '.join(replies.VERDICTS)}", agent.MALFORMED
+        words = f"its verdict is not one of {', '.join(replies.VERDICTS)}"
+        return Ending(outcome.ERRORED, words, agent.MALFORMED)
     findings = answer.get("findings") or []
     reasons = "; ".join(finding(f) for f in (findings if isinstance(findings, list) else [findings]))
     if verdict == outcome.PASS:
-        return outcome.COMPLETED, reasons, None
-    return outcome.FAILED, f"{verdict}: {reasons}" if reasons else verdict, None
+        return Ending(outcome.COMPLETED, reasons)
+    return Ending(outcome.FAILED, f"{verdict}: {reasons}" if reasons else verdict)
 
 
 def finding(value: Any) -> str:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from idumb.agents import answers
 from idumb.agents.program import ProgramAgent, of_process, with_request, write_input
 from idumb.app.ports import Hear
-from idumb.domain import agent, outcome
+from idumb.domain import outcome
 from idumb.domain.agent import STALL, VALIDATOR, AgentRequest, AgentResult, Capabilities
 from idumb.domain.errors import AdapterError
 from idumb.system import child_process
@@ -118,9 +118,9 @@ def _ending(finished: child_process.Finished) -> tuple[str, str]:
 def _judged(ended: str, message: str, finished: child_process.Finished) -> tuple[str, str]:
     """Combine the exit and the last line of a validator; the worse result counts."""
     last = _last_line(finished.output.tail or finished.output.head)
-    verdict, reasons, failure = answers.judged(last) if last.lstrip().startswith("{") else ("", "", agent.MALFORMED)
-    if failure is not None:
+    verdict = answers.judged(last) if last.lstrip().startswith("{") else None
+    if verdict is None or verdict.failure is not None:
         return ended, message
-    if verdict != outcome.COMPLETED:
-        return outcome.FAILED, reasons
-    return (ended, reasons) if ended == verdict else (ended, f"{message}, although its verdict was PASS")
+    if verdict.outcome != outcome.COMPLETED:
+        return outcome.FAILED, verdict.message
+    return ended, verdict.message if ended == outcome.COMPLETED else f"{message}, although its verdict was PASS"

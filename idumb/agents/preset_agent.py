@@ -13,7 +13,7 @@ from typing import Any
 
 from idumb.agents import answers
 from idumb.agents.adapter import Equipment
-from idumb.agents.answers import Report, last_line
+from idumb.agents.answers import Ending, Report, last_line
 from idumb.agents.known_agent import KnownProgram, Preset
 from idumb.agents.program import HOME, HOMES, InputFiles, of_process, write_input
 from idumb.agents.transcript import Transcript
@@ -73,42 +73,42 @@ class PresetAgent(KnownProgram):
     def _result(
         self, request: AgentRequest, finished: child_process.Finished, kept: _Printed, report: Report, errors: bytes
     ) -> AgentResult:
-        ended, message, failure = self._ending(finished, report, errors)
-        if request.role == VALIDATOR and ended == outcome.COMPLETED:
-            ended, message, failure = answers.judged(report.reply)
+        ended = self._ending(finished, report, errors)
+        if request.role == VALIDATOR and ended.outcome == outcome.COMPLETED:
+            ended = answers.judged(report.reply)
         redact = self._redact
         return AgentResult(
-            outcome=ended,
-            message=redact(message),
+            outcome=ended.outcome,
+            message=redact(ended.message),
             session=agent.session_id(redact(report.session or "")),
             usage=report.usage,
             transcript=kept.close(),
             output=finished.output.text(redact) + (redact(errors.decode("utf-8", "backslashreplace"))),
-            failure=failure,
+            failure=ended.failure,
             reply=redact(report.reply),
-            handover=redact(report.reply) if failure == agent.CONTEXT_EXHAUSTED else "",
+            handover=redact(report.reply) if ended.failure == agent.CONTEXT_EXHAUSTED else "",
             model=redact(report.model) if report.model is not None else None,
             **of_process(finished),
         )
 
-    def _ending(self, finished: child_process.Finished, report: Report, errors: bytes) -> tuple[str, str, str | None]:
-        """Return (outcome, message, failure): the worst of how it ended, its exit code and its report."""
+    def _ending(self, finished: child_process.Finished, report: Report, errors: bytes) -> Ending:
+        """Return the worst of how it ended, its exit code and its report."""
         if words := finished.words():
             if finished.timed_out:
                 failure = report.failure or (agent.STALL if finished.limit == "idle" else None)
-                return outcome.TIMED_OUT, _joined(words, report.error if report.failure else ""), failure
-            return outcome.FAILED, words, None
+                return Ending(outcome.TIMED_OUT, _joined(words, report.error if report.failure else ""), failure)
+            return Ending(outcome.FAILED, words)
         exited = f"exit {finished.exit_code}" if finished.exit_code else ""
         failure = report.failure
         if failure is not None:
             ended = outcome.FAILED if failure in _OF_WORK else outcome.ERRORED
-            return ended, _joined(report.error, exited), failure
+            return Ending(ended, _joined(report.error, exited), failure)
         if exited or report.error:
-            return outcome.FAILED, _joined(exited, report.error or last_line(errors)), None
+            return Ending(outcome.FAILED, _joined(exited, report.error or last_line(errors)))
         if not report.ended:
-            return outcome.ERRORED, f"{self.name} exited without its final report", agent.MALFORMED
+            return Ending(outcome.ERRORED, f"{self.name} exited without its final report", agent.MALFORMED)
         denied = f"its permissions denied {wording.listed(report.denied)}" if report.denied else ""
-        return outcome.COMPLETED, denied, None
+        return Ending(outcome.COMPLETED, denied)
 
 
 def _schema(request: AgentRequest, inputs: InputFiles) -> dict[str, str]:

@@ -175,7 +175,9 @@ class Container:
     @cached_property
     def redaction(self) -> Redactor:
         """Redacts what idumb itself writes, file names included: only the variables that are certainly secrets."""
-        return self._redactor(registry.certain(self._variables), self.redactor)
+        from idumb.agents import secret_variables
+
+        return self._redactor(secret_variables.certain(self._variables), self.redactor)
 
     def _redactor(self, variables: Mapping[str, str], output: Redactor | None = None) -> Redactor:
         key = user_folders.repository_id(self.repository.common_dir).encode("ascii")
@@ -184,10 +186,12 @@ class Container:
     @cached_property
     def _variables(self) -> Mapping[str, str]:
         """The variables that may be secrets. If the configuration cannot be read, their names decide."""
+        from idumb.agents import secret_variables
+
         try:
-            return registry.secret_variables(self.settings)
+            return secret_variables.passed(self.settings)
         except (IdumbError, OSError):
-            return registry.named_secret()
+            return secret_variables.by_name()
 
     @cached_property
     def owner(self) -> FileOwnership:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.agents import registry
+from idumb.agents import registry, secret_variables
 from idumb.agents.adapter import Equipment
 from idumb.app.core import questions
 from idumb.app.ports import Agent
@@ -54,7 +54,7 @@ def test_a_key_reaches_only_the_role_that_names_it(tmp_path: Path, monkeypatch: 
     agents = build(tmp_path)
     assert agents.get("coder").run(request(tmp_path)).output == "aaaa-\n"
     assert agents.get("judge").run(request(tmp_path)).output == "-bbbb\n"
-    assert registry.secret_variables(SETTINGS) == {"KEY_A": "aaaa", "KEY_B": "bbbb"}
+    assert secret_variables.passed(SETTINGS) == {"KEY_A": "aaaa", "KEY_B": "bbbb"}
 
 
 def test_an_unknown_binding_gets_the_nearest_name_suggested(tmp_path: Path) -> None:
@@ -176,4 +176,4 @@ def test_a_person_must_have_something_to_answer(tmp_path: Path) -> None:
 )
 def test_a_variable_is_certainly_a_secret_by_its_name_or_value(name: str, value: str, *, secret: bool) -> None:
     """R-LOG-3."""
-    assert bool(registry.certain({name: value})) is secret
+    assert bool(secret_variables.certain({name: value})) is secret
