@@ -262,24 +262,19 @@ def begin(repository: CheckedRepository, name: str, commit: str | None) -> None:
         raise errors.Refusal(
             "git.branch-name", f"{name!r} is not a valid branch name.", hint="Correct git.branch_name or --branch"
         )
-    ref = f"refs/heads/{name}"
-    if commit is not None:
-        _create(repository, name, ref, commit)
-    repository.worktree.guard()
-    git_program.change(repository.worktree.root, ["symbolic-ref", "-m", f"idumb: on to {name}", "HEAD", ref])
-    disk.force([os.path.join(repository.worktree.git_dir, "HEAD"), repository.worktree.git_dir])
-
-
-def _create(repository: CheckedRepository, name: str, ref: str, commit: str) -> None:
+    ref, worktree = f"refs/heads/{name}", repository.worktree
     present, branch = repository.references.get(ref), repository.branches.local.get(name)
     is_elsewhere = branch is not None and branch.is_checked_out()
-    if present is not None and (str(present.resolve().target) != commit or is_elsewhere):
+    if commit is not None and present is not None and (str(present.resolve().target) != commit or is_elsewhere):
         words = f"Branch {name} already exists, and it is not where HEAD is."
         raise errors.Refusal(
             "git.branch-exists", words, hint=f"git switch {name}, or choose another name: --branch NAME"
         )
-    if present is None:
+    if commit is not None and present is None:
         swap(repository, ref, None, commit, f"on to {name}")
+    worktree.guard()
+    git_program.change(worktree.root, ["symbolic-ref", "-m", f"idumb: on to {name}", "HEAD", ref])
+    disk.force([os.path.join(worktree.git_dir, "HEAD"), worktree.git_dir])
 
 
 def of_user(worktree: Worktree) -> dict[str, str]:

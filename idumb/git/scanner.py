@@ -71,12 +71,12 @@ class Scanner:
         own = os.path.join(objects.common_dir, "idumb", "shadow", worktree.name)
         self._folder = folder or OwnFolder(own, lambda: worktree.root, os.path.join(objects.common_dir, "objects"))
         self._tracking = tracking
-        self._tree = ""
-        self._index: tuple[int, ...] | None = None
-        self._users_index: tuple[int, ...] | None = ()
-        self._tracked_ignored: frozenset[bytes] = frozenset()
-        self._known: set[bytes] = set()
-        self._is_first = True
+        self._tree = ""  # that of our index; "" once the index has changed
+        self._index: tuple[int, ...] | None = None  # the stamp of our index after our last scan
+        self._users_index: tuple[int, ...] | None = ()  # that of the user's index, from which the next two are
+        self._tracked_ignored: frozenset[bytes] = frozenset()  # files that the user tracks although git ignores them
+        self._known: set[bytes] = set()  # those of them that our index has
+        self._is_first = True  # no scan of this process has ended
         self.omitted: dict[str, str] = {}
         self.repositories: tuple[str, ...] = ()
 

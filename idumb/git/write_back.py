@@ -115,12 +115,16 @@ def _blocked(root: str, step: Step, gone: frozenset[str]) -> str | None:
     """Return whether a folder is in the way of a file: it is, unless this restore empties it."""
     if not step.present.is_folder or step.want is None:
         return None
-    for here, folders, names in os.walk(os.path.join(root, step.path)):
-        links = (name for name in folders if os.path.islink(os.path.join(here, name)))
-        for path in (os.path.relpath(os.path.join(here, name), root) for name in (*names, *links)):
-            if path not in gone:
-                return f"is a folder now, which contains {path}"
-    return None
+    below = (os.path.relpath(place, root) for place in _files_below(os.path.join(root, step.path)))
+    left = next((path for path in below if path not in gone), None)
+    return None if left is None else f"is a folder now, which contains {left}"
+
+
+def _files_below(folder: str) -> Iterator[str]:
+    """Yield the files and links below a folder; a link to a folder is not followed."""
+    for here, folders, names in os.walk(folder):
+        places = (os.path.join(here, name) for name in (*names, *folders))
+        yield from (place for place in places if os.path.islink(place) or not os.path.isdir(place))
 
 
 def apply(writing: Writing, steps: list[Step]) -> tuple[Conflict, ...]:
@@ -165,14 +169,15 @@ def _delete(writing: Writing, step: Step) -> None:
     if step.present.entry is not None:
         with path_state.parent(writing.top, parts) as folder:
             writing.changed.add(os.path.dirname(step.path))
-            _move_aside(step, writing.shelf.free(step), Spot(folder, parts[-1]))
+            _move_aside(writing, step, Spot(folder, parts[-1]))
     # Even if the file is gone: a killed restore may have left its folders.
     for count in range(len(parts) - 1, 0, -1):
         if not _remove_if_empty(writing, parts[:count]):
             return
 
 
-def _move_aside(step: Step, aside: Spot, target: Spot) -> None:
+def _move_aside(writing: Writing, step: Step, target: Spot) -> None:
+    aside = writing.shelf.free(step)
     os.rename(target.name, aside.name, src_dir_fd=target.folder, dst_dir_fd=aside.folder)
     if path_state.look_at(aside).entry == step.present.entry:
         return
@@ -212,7 +217,7 @@ def _write(writing: Writing, step: Step) -> None:
             path_state.place(new, target)
         elif not path_state.exchange(new, target):
             # The path is missing for a moment, but no save is lost.
-            _move_aside(step, writing.shelf.free(step), target)
+            _move_aside(writing, step, target)
             path_state.place(new, target)
         elif path_state.look_at(new).entry != step.present.entry:
             _exchange_back(step, new, target)
@@ -308,28 +313,18 @@ class Shelf(NamedTuple):
         """Remove every file with the bytes that a restore took or gave; return the paths of the others, which stay."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(self.root, "incoming"))
-        places = [os.path.join(folder, name) for folder, name in self._names()]
-        saved = [place for place in places if not _is_released(place, self.root)]
+        saved = [place for place in [*_files_below(self.root)] if not _is_released(place, self.root)]
         for folder, _, _ in os.walk(self.root, topdown=False):
             with contextlib.suppress(OSError):
                 os.rmdir(folder)
         return tuple(sorted(saved))
 
-    def _names(self) -> Iterator[tuple[str, str]]:
-        for folder, folders, names in os.walk(self.root):
-            links = [name for name in folders if os.path.islink(os.path.join(folder, name))]
-            yield from ((folder, name) for name in (*names, *links))
-
 
 def shelf(worktree: Worktree) -> Shelf:
     """Return the one of a working tree: in git's folder, or in `.idumb` if that is on another file system."""
-    if _is_on_one_file_system(worktree.root, worktree.common_dir):
+    if os.stat(worktree.root).st_dev == os.stat(worktree.common_dir).st_dev:
         return Shelf(os.path.join(worktree.common_dir, "idumb", "displaced", worktree.name))
     return Shelf(os.path.join(worktree.root, ".idumb", "displaced"))
-
-
-def _is_on_one_file_system(*folders: str) -> bool:
-    return len({os.stat(folder).st_dev for folder in folders}) == 1
 
 
 def _is_released(place: str, root: str) -> bool:

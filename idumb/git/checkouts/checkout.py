@@ -62,11 +62,14 @@ class Additions(NamedTuple):
 
 
 class Checkout:
-    """`user` are the trees of the user's working tree, `use` is one of the names above.
+    """The checkout of a `pair` for one `use`. `user` are the trees of the user's working tree.
 
-    `top` is the checkout, `root` the project's folder in it. `missing` has a sentence for each submodule without files,
-    `cached` are the caches that stayed from earlier trees. Paths are those of the repository. `own` is idumb's
-    git folder.
+    - `top` is the checkout, `root` the project's folder in it, `own` idumb's git folder for it.
+    - `trees` are its files as trees.
+    - What is there besides the tree: `provided`, `prepared`, and `cached`, which stayed from earlier trees. `missing`
+      has a sentence for each submodule without files.
+
+    Show a tree, let programs work, and call `renew` before the next of them that must not see what they left.
     """
 
     in_place = False
@@ -81,7 +84,7 @@ class Checkout:
         self.root, self._home = user.paths.root(self.top), user.paths.root(worktree.root)
         self._paths = user.paths
         self._settings = user_git.of_stranger(worktree) if additions.plain else user_git.read(worktree)
-        self._git = GitFolder(own, self._own_root, os.path.join(worktree.common_dir, "objects"), self._settings)
+        self._git = GitFolder(own, self._folder.require, os.path.join(worktree.common_dir, "objects"), self._settings)
         if use != BUILD:  # a builder of an earlier command could write there, and say otherwise in the index
             self._git.remove(SHOWN)
         self._files = TreeFiles(self._git, user.repository)
@@ -91,18 +94,15 @@ class Checkout:
         self._provided = Provided(lender, additions.provided, additions.limit, own, needed=needed)
         self._prepared = Prepared(own)
         self.trees = CheckoutTrees(user, self._git, self.top, f"{use}-{pair.number}", self.raw)
-        self._shown: tuple[str, str | None] | None = None
+        self._shown: tuple[str, str | None] | None = None  # the tree, and the commit below it
         self._clean: dict[str, untracked.Clean] = {}
-        self._is_ready = self._is_control = False
-        self._is_used = use == BUILD  # a command begins without what git ignores
+        self._is_prepared = False  # for what is shown
+        self._is_control = False  # see `renew`
+        self._is_stale = use == BUILD  # programs left something; a command begins without what git ignores
         self.provided: tuple[str, ...] = ()
         self.prepared: tuple[str, ...] = tuple(filter(None, self._git.read(_PREPARED).split("\0")))
         self.cached: tuple[str, ...] = ()
         self._keep_left()
-
-    def _own_root(self) -> str:
-        self._folder.require()
-        return self.top
 
     @property
     def index(self) -> str:
@@ -119,9 +119,9 @@ class Checkout:
         For the same tree as before, what programs left stays, unless `renew` was called. Whatever a program did to the
         folder, another one takes its place. Refusal `git.object-missing`, `system.full` or `git.failed`.
         """
-        if self._is_used or (tree, head) != self._shown or not self._is_refreshed():
+        if self._is_stale or (tree, head) != self._shown or not self._is_refreshed():
             self._user.guard()
-            self._shown, self._is_ready = None, False
+            self._shown, self._is_prepared = None, False
             is_new, began = not self._folder.is_known, clock.SystemClock().monotonic()
             try:
                 self._show(tree, head)
@@ -130,7 +130,7 @@ class Checkout:
                     raise
                 self._make()
                 self._show(tree, head)
-            self._shown, self._is_used = (tree, head), False
+            self._shown, self._is_stale = (tree, head), False
             self._tell(clock.SystemClock().monotonic() - began, is_new=is_new)
         os.makedirs(self.root, exist_ok=True)
         return self._provided.variables(self.top)
@@ -161,7 +161,7 @@ class Checkout:
     def _show(self, tree: str, head: str | None) -> None:
         if not self._folder.is_known:
             self._make()
-        private_folders.require_no_mounts(self._own_root())
+        private_folders.require_no_mounts(self._folder.require())
         self._folder.clear_beside()
         if self._files.show(tree):
             self._clean.clear()
@@ -186,7 +186,7 @@ class Checkout:
         """Remove what is not in the tree. Between the tasks of a run, a build keeps what git ignores."""
         with self._folder.opened() as opened:
             others = [*untracked.found(self.top, self._kept(), self._clean)]
-            if others and self._use == BUILD and not self._is_used:
+            if others and self._use == BUILD and not self._is_stale:
                 listing = ["ls-files", "-z", "-o", "-i", "--directory", "--exclude-standard"]
                 ignored = [os.fsdecode(path.rstrip(b"/")) for path in self._git.required(listing).split(b"\0") if path]
                 others = [*untracked.found(self.top, self._kept(ignored), self._clean)]
@@ -207,7 +207,7 @@ class Checkout:
     def refresh(self) -> None:
         """Write the `.git` that programs see. Raises Tampered if the folder was moved."""
         with self._folder.opened() as opened:
-            self._visible.write(opened, os.path.join(self._git.path, SHOWN))
+            self._visible.write(opened, self.index)
 
     def prepare(self, identity: str, run: Callable[[], None]) -> None:
         """Add what `run` makes of the tree shown, unless it is there from an earlier time.
@@ -215,7 +215,7 @@ class Checkout:
         That is so if `identity` and the lock files are the same; without lock files, the whole tree counts. Refusal
         `checkout.prepare` if `run` changes files of the tree.
         """
-        if self._is_ready or self._shown is None:
+        if self._is_prepared or self._shown is None:
             return
 
         def install() -> None:
@@ -232,16 +232,16 @@ class Checkout:
         tracked = self._files.tracked
         locks = [f"{name} {tracked[name].oid}" for name in project_files.installing(tracked)] or [self._shown[0]]
         key = canonical_json.digest([identity, self.root, *locks])
-        self._is_used = True
+        self._is_stale = True
         self.prepared = self._prepared.ensure(self.top, key, self._untracked, install, self._shown[0])
         self._git.write(_PREPARED, os.fsencode("\0".join(self.prepared)))
-        self._is_used, self._is_ready = False, True
+        self._is_stale, self._is_prepared = False, True
         self._visible.show(self.top, self._shown[1], self._git.hide((*self.provided, *self.prepared)))
         self.refresh()
 
     def _untracked(self) -> set[str]:
         kept = self._kept()._replace(paths=frozenset(self.provided))
-        others = untracked.found(self._own_root(), kept, self._clean)
+        others = untracked.found(self._folder.require(), kept, self._clean)
         return {other.path for other in others if not other.cache}
 
     def renew(self, *, control: bool = False) -> None:
@@ -249,12 +249,12 @@ class Checkout:
 
         Until the next call, what a check of a `control` writes in a cache is removed as what a builder writes there.
         """
-        self._is_used, self._is_control = True, control
+        self._is_stale, self._is_control = True, control
 
     def restore(self) -> tuple[str, ...]:
         """Restore the files that a check changed or removed; return those of the tree, as paths of the project."""
         try:
-            private_folders.require_no_mounts(self._own_root())
+            private_folders.require_no_mounts(self._folder.require())
             changed = [*self._files.restore(), *self._submodules.restore()]
         except (Tampered, OSError):  # a check moved the folder, or removed permissions
             changed, self._shown = [*self._tracked()], None
@@ -311,7 +311,7 @@ class Checkout:
         base = tree_objects.tree_of(self.trees.repository, head)
         self.show(base, head)
         GitTrees.restore(self.trees, kept, base, paths, force=True)  # with these bytes, whatever git checks out
-        self._is_used = True
+        self._is_stale = True
         return self.trees.overlay(base, self.trees.scan(paths), paths)
 
     def begin(self, ref: str) -> None:
@@ -352,7 +352,7 @@ class Checkout:
             self._folder.accept()
             self.trees.snapshot(_kept_as(ref), "what a killed attempt left")
         self.end()
-        self._is_used = True
+        self._is_stale = True
 
     def _checked(self) -> int:
         """Return when the last check ended, by the time with which the system stamps changes (ns); 0 if none has."""

@@ -126,13 +126,14 @@ class Folder:
         self._record = record
         self._known = read(record)
 
-    def require(self) -> None:
-        """Raise Tampered unless it is the folder that idumb made, since the system was started.
+    def require(self) -> str:
+        """Return its path. Raises Tampered unless it is the folder that idumb made, since the system was started.
 
         Its files are never forced to disk, so a power cut may have truncated them.
         """
         if self._known != self._present() or os.path.realpath(os.path.dirname(self.path)) != os.path.dirname(self.path):
             raise Tampered(self.path)
+        return self.path
 
     @property
     def is_known(self) -> bool:
