@@ -14,6 +14,7 @@ from idumb.domain import outcome
 from idumb.domain.agent import STALL, VALIDATOR, AgentRequest, AgentResult, Capabilities
 from idumb.domain.errors import AdapterError
 from idumb.system import child_process
+from idumb.system.supervision import Captured
 
 PROMPT_FILE = "{prompt_file}"
 
@@ -87,12 +88,12 @@ class CommandAgent(ProgramAgent):
     ) -> str:
         """Return the message; for a validator the verdict's line, because earlier lines may be quotations."""
         if request.role == VALIDATOR:
-            return self._redact(_last_line(finished.output.tail or finished.output.head))
+            return self._redact(_last_line(finished.output))
         return _whole(transcript) if finished.output.truncated else output
 
 
-def _last_line(output: bytes) -> str:
-    lines = output.decode("utf-8", "replace").rstrip().splitlines()
+def _last_line(output: Captured) -> str:
+    lines = (output.tail or output.head).decode("utf-8", "replace").rstrip().splitlines()
     return lines[-1] if lines else ""
 
 
@@ -117,7 +118,7 @@ def _ending(finished: child_process.Finished) -> tuple[str, str]:
 
 def _judged(ended: str, message: str, finished: child_process.Finished) -> tuple[str, str]:
     """Combine the exit and the last line of a validator; the worse result counts."""
-    last = _last_line(finished.output.tail or finished.output.head)
+    last = _last_line(finished.output)
     verdict = answers.judged(last) if last.lstrip().startswith("{") else None
     if verdict is None or verdict.failure is not None:
         return ended, message

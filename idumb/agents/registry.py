@@ -10,7 +10,7 @@ from idumb.app.ports import Agent
 from idumb.domain.agent import BUILT_IN, EDITOR
 from idumb.domain.errors import AdapterError, InputError
 from idumb.domain.finding import nearest
-from idumb.domain.settings import Binding
+from idumb.domain.settings import Binding, Settings
 
 ENTRY_POINTS = "idumb.agents"
 
@@ -73,6 +73,25 @@ def build(equipment: Equipment) -> AgentRegistry:
 
         shutil.rmtree(equipment.inputs, ignore_errors=True)
     return AgentRegistry(equipment)
+
+
+def secret_variables(settings: Settings) -> dict[str, str]:
+    """Return name and value of every passed variable that is or may be a secret; their values are redacted everywhere.
+
+    These are the variables that a binding names, and other variables whose names suggest a secret.
+    """
+    from idumb.system import child_process, redaction
+
+    names = [name for binding in settings.bindings.values() for name in binding.environment]
+    suspects = filter(redaction.SECRET_NAME.search, settings.environment)
+    return child_process.environment([*names, *suspects])
+
+
+def named_secret() -> dict[str, str]:
+    """Do the same for the whole environment of this process, by variable names alone."""
+    from idumb.system import child_process, redaction
+
+    return child_process.environment(filter(redaction.SECRET_NAME.search, child_process.variables()))
 
 
 def _adapter(name: str) -> Make:

@@ -359,6 +359,6 @@ def _mode(value: object) -> int | None:
     return int(text, 8)
 
 
-def _short(data: bytes, longest: int = 60) -> str:
+def _short(data: bytes) -> str:
     text = data.decode("utf-8", "backslashreplace")
-    return repr(text if len(text) <= longest else text[:longest] + "...")
+    return repr(text if len(text) <= 60 else text[:60] + "...")

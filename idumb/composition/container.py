@@ -28,7 +28,7 @@ from idumb.store import connection
 from idumb.store.connection import Database
 from idumb.store.consent import FileConsentStore, ForgetfulConsent
 from idumb.store.event_log import SqliteEventLog, SqliteLogFiles
-from idumb.system import user_folders
+from idumb.system import redaction, user_folders
 from idumb.system.atomic_write import FileBackupStore
 from idumb.system.clock import SystemClock
 from idumb.system.named_files import LocalToolchain, NamedFiles
@@ -118,11 +118,7 @@ class Container:
     def toolchain(self) -> LocalToolchain:
         from idumb.git import git_program
 
-        def version() -> str:
-            words = git_program.output(self.root, ["version"]).decode("ascii", "replace").split()
-            return words[2] if len(words) > 2 else "unknown"
-
-        return LocalToolchain(lambda: git_program.path(self.root), version)
+        return LocalToolchain(lambda: git_program.path(self.root), lambda: git_program.version(self.root))
 
     @cached_property
     def inner_projects(self) -> Mapping[str, bool]:
@@ -175,9 +171,7 @@ class Container:
     @cached_property
     def redaction(self) -> Redactor:
         """Redacts what idumb itself writes, file names included: only the variables that are certainly secrets."""
-        from idumb.agents import secret_variables
-
-        return self._redactor(secret_variables.certain(self._variables), self.redactor)
+        return self._redactor(redaction.certain_secrets(self._variables), self.redactor)
 
     def _redactor(self, variables: Mapping[str, str], output: Redactor | None = None) -> Redactor:
         key = user_folders.repository_id(self.repository.common_dir).encode("ascii")
@@ -186,12 +180,10 @@ class Container:
     @cached_property
     def _variables(self) -> Mapping[str, str]:
         """The variables that may be secrets. If the configuration cannot be read, their names decide."""
-        from idumb.agents import secret_variables
-
         try:
-            return secret_variables.passed(self.settings)
+            return registry.secret_variables(self.settings)
         except (IdumbError, OSError):
-            return secret_variables.by_name()
+            return registry.named_secret()
 
     @cached_property
     def owner(self) -> FileOwnership:

@@ -43,8 +43,8 @@ def health_checks(services: Container, *, accept_loss: bool) -> tuple[Check, ...
 
     repository = services.repository
     folder = os.path.join(repository.common_dir, "idumb")
-    is_clone = partial(places.is_checkout_of, repository.common_dir)
-    machine = LocalMachine(services.root, repository.git_dir, folder, is_clone)
+    is_checkout = partial(places.is_checkout_of, repository.common_dir)
+    machine = LocalMachine(services.root, repository.git_dir, folder, is_checkout)
     return (
         *machine_checks(services.root),
         *doctor_checks.repository_checks(repository, services.backups, services.folder),

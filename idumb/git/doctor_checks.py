@@ -42,8 +42,7 @@ def repository_checks(worktree: Worktree, backups: FileBackupStore, folder: str 
 
 
 def _program() -> Iterator[Symptom]:
-    words = git_program.output("/", ["version"]).decode("ascii", "replace")
-    installed, oldest = version(words), ".".join(map(str, OLDEST))
+    installed, oldest = version(git_program.version("/")), ".".join(map(str, OLDEST))
     found = f"git {'.'.join(map(str, installed))}"
     if installed < OLDEST:
         yield health.problem(f"{found} is older than {oldest}", means="idumb needs a newer one", fix="install git")
@@ -52,7 +51,7 @@ def _program() -> Iterator[Symptom]:
 
 
 def version(words: str) -> tuple[int, ...]:
-    """Return the numbers of the first version in `words`: `git version 2.39.5 (Apple Git-154)` is (2, 39, 5)."""
+    """Return the numbers of the first version in `words`: `2.39.5.windows.1` is (2, 39, 5)."""
     match = re.search(r"\d+(?:\.\d+)+", words)
     return tuple(int(number) for number in match[0].split(".")) if match else (0,)
 

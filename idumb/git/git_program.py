@@ -105,10 +105,20 @@ def read(
 
     It inherits the descriptors `keep`. Refusal `git.waits-for-pipe` if git waits for a pipe in the place of its rules.
     """
-    if stdin:
-        with _whole(stdin) as whole:
-            return _run(root, arguments, whole, extra, cwd or root, keep)
-    return _run(root, arguments, subprocess.DEVNULL, extra, cwd or root, keep)
+    options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": cwd or root, "pass_fds": keep}
+    words, variables, patience = [*_ALWAYS, *_NO_HOOKS, *arguments], {**_READING, **(extra or {})}, _PATIENCE
+    with (
+        _whole(stdin) if stdin else contextlib.nullcontext(subprocess.DEVNULL) as source,
+        _started(root, words, variables, stdin=source, **options) as process,
+    ):
+        while True:
+            try:
+                out, err = process.communicate(timeout=patience)
+            except subprocess.TimeoutExpired:
+                patience *= 2
+                refuse_pipes(root, _shared_rules(root, variables))
+            else:
+                return Result(process.returncode, out, err)
 
 
 def write(
@@ -123,7 +133,7 @@ def write(
     return read(root, [*_DURABLE, *arguments], stdin, extra, keep=keep)
 
 
-def change(root: str, arguments: Sequence[str], extra: Mapping[str, str] | None = None, stdin: bytes = b"") -> bytes:
+def change(root: str, arguments: Sequence[str], stdin: bytes = b"", extra: Mapping[str, str] | None = None) -> bytes:
     """Run a changing command that must succeed; return its output. Otherwise Refusal `git.failed` with git's words."""
     return _required(arguments, write(root, arguments, stdin, extra))
 
@@ -133,6 +143,12 @@ def output(
 ) -> bytes:
     """Return the output of a reading command that must succeed; otherwise Refusal `git.failed` with git's words."""
     return _required(arguments, read(root, arguments, extra=extra, cwd=cwd))
+
+
+def version(root: str) -> str:
+    """Return the version of git, such as `2.39.5`; `unknown` if it does not say."""
+    words = output(root, ["version"]).decode("ascii", "replace").split()
+    return words[2] if len(words) > 2 else "unknown"
 
 
 def with_hooks(root: str, arguments: Sequence[str], variables: Mapping[str, str]) -> Result:
@@ -182,27 +198,6 @@ def _whole(stdin: bytes) -> IO[bytes]:
     stream.write(stdin)
     stream.seek(0)
     return stream
-
-
-def _run(
-    root: str,
-    arguments: Sequence[str],
-    stdin: IO[bytes] | int,
-    extra: Mapping[str, str] | None,
-    cwd: str,
-    keep: Sequence[int],
-) -> Result:
-    options = {"stdin": stdin, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": cwd, "pass_fds": keep}
-    words, variables, patience = [*_ALWAYS, *_NO_HOOKS, *arguments], {**_READING, **(extra or {})}, _PATIENCE
-    with _started(root, words, variables, **options) as process:
-        while True:
-            try:
-                out, err = process.communicate(timeout=patience)
-            except subprocess.TimeoutExpired:
-                patience *= 2
-                refuse_pipes(root, _shared_rules(root, variables))
-            else:
-                return Result(process.returncode, out, err)
 
 
 def refuse_pipes(root: str, others: Iterable[str] = ()) -> None:

@@ -90,7 +90,7 @@ class GitHistory:
 
     def staged(self, paths: Sequence[str]) -> Mapping[str, Entry | None]:
         """Return the paths that are staged, with their entries; None if the deletion is staged."""
-        staged, asked = self._staged(), self._paths.all_to_repository(paths)
+        staged, asked = status.staged(self.repository), self._paths.all_to_repository(paths)
         return {self._paths.to_project(path): staged[path] for path in asked if path in staged}
 
     def committed(self, base: str | None, files: Mapping[str, Entry]) -> Mapping[str, Container[str]]:
@@ -146,8 +146,7 @@ class GitHistory:
 
     def head_tree(self) -> str | None:
         """Return the tree of HEAD's commit; None before the first commit."""
-        head = open_repository.head_of(self.repository)
-        return None if head is None else tree_objects.tree_of(self.repository, head)
+        return None if open_repository.head_of(self.repository) is None else status.head_tree(self.repository)
 
     def ignored(self, paths: Iterable[str]) -> frozenset[str]:
         """Return the paths that git ignores and does not track."""
@@ -164,7 +163,7 @@ class GitHistory:
 
     def added(self, paths: Sequence[str]) -> tuple[str, ...]:
         """Return the paths of files that HEAD lacks, staged or untracked but not ignored."""
-        head, stored = self.head_tree() or tree_objects.EMPTY_TREE, self._paths.to_repository
+        head, stored = status.head_tree(self.repository), self._paths.to_repository
         missing = [path for path in paths if tree_objects.entry(self.repository, head, stored(path)) is None]
         return tuple(path for path in self.uncommitted(missing) if path in missing)
 
@@ -173,7 +172,7 @@ class GitHistory:
 
         Compare as git does, with filters applied, so that a CRLF checkout is no change.
         """
-        head, staged = self.head_tree() or tree_objects.EMPTY_TREE, self._staged()
+        head, staged = status.head_tree(self.repository), status.staged(self.repository)
         stored = [path for path in self._paths.all_to_repository(paths) if not self._is_as_in(head, staged, path)]
         return self._paths.all_to_project(status.changed(self._worktree, stored))
 
@@ -184,9 +183,6 @@ class GitHistory:
         found, present = tree_objects.at(self.repository, head, path), path_state.entry_below(self._worktree.root, path)
         is_there = present is not None or os.path.lexists(os.path.join(self._worktree.root, path))
         return found == present and is_there == (found is not None)
-
-    def _staged(self) -> Mapping[str, Entry | None]:
-        return status.staged(self.repository)
 
     def make(
         self, tree: str, head: str | None, message: str, *, hooks: bool, wrote: Callable[[str], bool] = lambda _: False
@@ -223,8 +219,7 @@ class GitHistory:
 
     def unfollow(self, tree: str) -> None:
         """Give the index HEAD's entries where it has those of `tree`: it followed a commit that was never reached."""
-        head = self.head_tree() or tree_objects.EMPTY_TREE
-        status.follow(self.repository, tree, head)
+        status.follow(self.repository, tree, status.head_tree(self.repository))
 
     def begin_branch(self, name: str) -> None:
         """Create a branch at HEAD and switch to it; index and working tree do not change.

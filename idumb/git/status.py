@@ -50,8 +50,8 @@ def ignored(worktree: Worktree, paths: Iterable[str]) -> frozenset[str]:
 def deciding(root: str, paths: Iterable[str], rules: Worktree) -> dict[str, tuple[str, str]]:
     """Return each path that a rule covers, with the rule's file, relative within the working tree, and its text.
 
-    `rules` is the repository whose rules outside the tree apply. For a clone, that is the user's: an agent can change
-    the rules in the clone's own git folder.
+    `rules` is the working tree whose rules outside of it apply. For a checkout, that is the user's: an agent can change
+    the rules in the checkout's `.git`.
     """
     rows = _checked(root, paths, "--no-index", "--verbose", rules=rules)  # file, line, pattern and path, in turn
     found = zip(rows[::4], rows[2::4], rows[3::4], strict=False)
@@ -119,7 +119,7 @@ def _index(worktree: Worktree) -> tuple[str, str] | None:
     if os.path.lexists(lock):
         return "git.index-locked", f"{lock} exists: another git command is running, or one was killed (git status)"
     repository = open_repository.repository(worktree)
-    tree = _head_tree(repository)
+    tree = head_tree(repository)
     tree_objects.rows(repository, tree)  # git does not name a missing tree as clearly
     try:
         rows = _differing(worktree, tree)  # the index may be damaged
@@ -136,11 +136,12 @@ def staged(repository: CheckedRepository) -> dict[str, Entry | None]:
 
     An announced path (`git add --intent-to-add`) has no bytes to lose.
     """
-    found = _differing(repository.worktree, _head_tree(repository))
+    found = _differing(repository.worktree, head_tree(repository))
     return {path: entry for path, entry in found.items() if entry != _CONFLICT}
 
 
-def _head_tree(repository: pygit2.Repository) -> str:
+def head_tree(repository: pygit2.Repository) -> str:
+    """Return the tree of HEAD's commit; the empty tree before the first commit."""
     return tree_objects.tree_of(repository, open_repository.head_of(repository))
 
 
@@ -172,7 +173,7 @@ def staged_tree(repository: CheckedRepository) -> str:
     try:
         rows = staged(repository).items()
         is_kept = {path: row for path, row in rows if row is None or row.mode == SUBMODULE or row.oid in repository}
-        return tree_objects.put(repository, _head_tree(repository), is_kept) if is_kept else ""
+        return tree_objects.put(repository, head_tree(repository), is_kept) if is_kept else ""
     except errors.Refusal:
         return ""
 
@@ -231,10 +232,10 @@ def cleaned(worktree: Worktree, root: str, head: str | None, paths: Sequence[str
     with private(worktree) as index:
         variables = {"GIT_DIR": worktree.git_dir, "GIT_COMMON_DIR": worktree.common_dir, "GIT_WORK_TREE": root, **index}
         # With its old entry in the index, git keeps the line endings of a file that was committed with CRLF.
-        git_program.change(root, ["read-tree", head or "--empty"], variables)
+        git_program.change(root, ["read-tree", head or "--empty"], extra=variables)
         names = b"".join(os.fsencode(path) + b"\0" for path in paths)
         arguments = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"]
-        git_program.change(root, arguments, variables, names)
+        git_program.change(root, arguments, names, variables)
         listed = ["ls-files", "--stage", "-z", "--", *(paths if len(paths) <= _ON_A_LINE else ())]
         rows = (row.partition(b"\t") for row in git_program.output(root, listed, extra=variables).split(b"\0") if row)
         found = {os.fsdecode(name): about.decode("ascii").split(" ") for about, _, name in rows}

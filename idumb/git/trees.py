@@ -82,7 +82,7 @@ class GitTrees(Snapshots):
     def outside_target(self, link: str) -> str | None:
         """Return the target of a link that leads out of the workspace; None if it stays inside.
 
-        An absolute link always leads out, because a clone is elsewhere. A link into git's own folder leads out too.
+        An absolute link always leads out, because a checkout is elsewhere. A link into git's own folder leads out too.
         """
         root, place = self._worktree.root, os.path.join(self._worktree.root, self.paths.to_repository(link))
         if not os.path.islink(place):
@@ -263,7 +263,7 @@ class GitTrees(Snapshots):
         """Return `tree` with the patch applied in the project's folder in a private index, or git's words."""
         root = self._objects.root
         with status.private(self._objects) as index:
-            git_program.change(root, ["read-tree", tree], index)
+            git_program.change(root, ["read-tree", tree], extra=index)
             where = [f"--directory={self.paths.folder}"] if self.paths.folder else []
             arguments = ["apply", "--cached", "--whitespace=nowarn", *where, "-"]
             result = git_program.write(root, arguments, patch.encode("utf-8", "surrogateescape"), index)

@@ -322,9 +322,13 @@ class Shelf(NamedTuple):
 
 def shelf(worktree: Worktree) -> Shelf:
     """Return the one of a working tree: in git's folder, or in `.idumb` if that is on another file system."""
-    if os.stat(worktree.root).st_dev == os.stat(worktree.common_dir).st_dev:
+    if _is_on_one_file_system(worktree.root, worktree.common_dir):
         return Shelf(os.path.join(worktree.common_dir, "idumb", "displaced", worktree.name))
     return Shelf(os.path.join(worktree.root, ".idumb", "displaced"))
+
+
+def _is_on_one_file_system(*folders: str) -> bool:
+    return len({os.stat(folder).st_dev for folder in folders}) == 1
 
 
 def _is_released(place: str, root: str) -> bool:

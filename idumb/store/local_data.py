@@ -15,8 +15,6 @@ from idumb.system import atomic_write, private_folders, user_folders
 UNPACKED = "unpacked"
 """The folder for files that agents unpack from their own program; all homes of a working tree share it."""
 
-# Only a running idumb needs it, or it can be rebuilt.
-_NOT_COPIED = frozenset({"clones", "incoming"})
 _REMOVED = "idumb.removed-"
 
 
@@ -118,13 +116,10 @@ def _measured(contents: str, path: str) -> LocalFolder:
 
 
 def _copy(source: str, target: str) -> None:
-    """Copy folders and files, each forced to disk, and links as links; skip anything else.
+    """Copy folders and files, each forced to disk, and links as links; skip anything else, and what is `UNPACKED`.
 
     Raises OSError also for a folder that cannot be listed: nothing may be removed that was not copied.
     """
-
-    def left_out(folder: str, _: list[str]) -> set[str]:
-        return {UNPACKED, *(_NOT_COPIED if folder == source else ())}
 
     def copied(path: str, place: str) -> None:
         if os.path.isfile(path):
@@ -132,7 +127,7 @@ def _copy(source: str, target: str) -> None:
                 atomic_write.write(place, stream.read(), mode=0o600)
 
     private_folders.make(os.path.dirname(target))
-    shutil.copytree(source, target, symlinks=True, ignore=left_out, copy_function=copied)
+    shutil.copytree(source, target, symlinks=True, ignore=shutil.ignore_patterns(UNPACKED), copy_function=copied)
     for here, _, _ in os.walk(target):
         # The entries of folders and links, which no file fsync covers.
         os.chmod(here, 0o700)

@@ -94,11 +94,9 @@ class FileOwnership:
         return bool(rows) and rows[0][0] == fence
 
     def guard(self) -> None:
-        """Refusal `lock.lost` if another process took the working tree. Call it before each effect.
+        """Refusal `lock.lost` if another process took the working tree. A process that never was the owner passes.
 
-        Costs two microseconds, so it runs before each effect.
-
-        A process that never was the owner passes.
+        It costs two microseconds: call it before each effect.
         """
         if self._lost or (self._lock is not None and not self._lock.holds()):
             self._lost = True

@@ -18,12 +18,14 @@ _FEW_FILES = 64
 class LocalMachine:
     """Facts about the machine and the folders that idumb uses.
 
-    `folder` is where idumb keeps its state in the git folder; it may be missing. `is_clone` says
-    whether a path is in a clone of the repository.
+    `folder` is where idumb keeps its state in the git folder; it may be missing. `is_checkout` says whether a path is
+    in a checkout of the repository.
     """
 
-    def __init__(self, root: str, git_dir: str, folder: str, is_clone: Callable[[str], bool] = lambda _: False) -> None:
-        self._is_clone = is_clone
+    def __init__(
+        self, root: str, git_dir: str, folder: str, is_checkout: Callable[[str], bool] = lambda _: False
+    ) -> None:
+        self._is_checkout = is_checkout
         self.root = root
         self.git_dir = git_dir
         self.folder = folder
@@ -79,7 +81,7 @@ class LocalMachine:
         if place is None or not process_tree.is_alive(pid):
             return False
         where = os.fsdecode(place.partition(b"@")[2])
-        return where == self.root or self._is_clone(where)
+        return where == self.root or self._is_checkout(where)
 
     def end(self, pid: int) -> None:
         """Kill one of `left_processes`."""

@@ -20,6 +20,19 @@ MARK = re.compile(r"\[redacted:[a-z0-9-]+:[0-9a-f]{8}\]")
 """The mark in place of a secret."""
 _ID = re.compile(r"(?:[0-9a-f]{12}|[0-9a-f]{16}|[0-9a-f]{40}|[0-9a-f]{64})")
 """Names that idumb gives to operations and runs, and that git and hashes give to objects."""
+SECRET_NAME = re.compile(  # an address may contain a password
+    "KEY|TOKEN|SECRET|PASSW|PASSPHRASE|CREDENTIAL|PRIVATE|AUTH|DSN|_URL$|_URI$", re.IGNORECASE
+)
+_WORD = re.compile("[A-Za-z]{1,20}[0-9]{0,2}|[0-9]{1,8}|[A-Za-z0-9]{1,3}")
+_BETWEEN = re.compile("[-_./:@,= ]+")
+_SAYS_SO = re.compile(  # whole words: AUTH does not match AUTHOR, and PGPASSWORD ends in one
+    "(?:(?:PASSWORD|PASSWD|PASSPHRASE|TOKEN|SECRET|APIKEY)|(?:^|_)(?:KEY|CREDENTIAL|PRIVATE|AUTH|DSN))S?(?:_|$)",
+    re.IGNORECASE,
+)
+_NO_SECRET = re.compile("GIT_(?:AUTHOR|COMMITTER)_.*|XAUTHORITY|.*_(?:SOCK|FILE|PATH)", re.IGNORECASE)
+_PLACE = re.compile(r"~(?:/.*)?|(?:/[\w.@ -]+){2,}/?")  # a key in base64 may begin with a slash too
+_LONG = 16  # part of a flag; longer values are not settings
+_MIXED = re.compile("[0-9]{5,}|(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9]{3}")
 SHORTEST_VALUE = 6
 SHORTEST_FRAGMENT = 8
 CONTEXT = 512
@@ -185,6 +198,24 @@ class Stream:
         self._text = self._text[keep:]
         self._start = reached - keep
         return out.encode("latin-1")
+
+
+def certain_secrets(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the values that are certainly secrets: they consist of no words and are neither paths nor flags.
+
+    A project, a profile, a path, a model or the password `postgres` would match in half of all file names.
+    """
+    return {name: value for name, value in variables.items() if _is_certain(name, value)}
+
+
+def _is_certain(name: str, value: str) -> bool:
+    if _NO_SECRET.fullmatch(name) or _PLACE.fullmatch(value):
+        return False
+    parts = [part for part in _BETWEEN.split(value) if part]
+    if not all(_WORD.fullmatch(part) for part in parts):
+        return not (value.startswith("--") and max(map(len, parts)) < _LONG)
+    # If the name says secret, pieces such as `x7k` and long numbers do not count as words.
+    return bool(_SAYS_SO.search(name)) and any(_MIXED.fullmatch(part) for part in parts)
 
 
 def spellings(value: str) -> set[str]:

@@ -9,18 +9,18 @@ BUDGETS = {
     "markdown": 6_358,
     "app, engine rooms": 6_978,
     "app, use cases": 8_020,
-    "composition": 691,
+    "composition": 690,
     "cli, views": 4_244,
     "see and steer": 1_996,
     "git": 4_418,
-    "store": 1_681,
-    "system": 2_092,
-    "gates": 1_847,
-    "agents, fake_model": 3_545,
+    "store": 1_678,
+    "system": 2_128,
+    "gates": 1_841,
+    "agents, fake_model": 3_531,
     "the root": 25,
 }
-FILES = 389
-TESTS = 68_132
+FILES = 391
+TESTS = 68_128
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 389_695  # bytes of README.md and docs/
+PAGES = 389_724  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

@@ -19,9 +19,9 @@ from idumb.domain.proof.ledger import Entry
 from idumb.git import guarded_files, path_state, tree_objects
 from idumb.git.checkouts import untracked, user_git
 from idumb.git.checkouts.places import Pair, Tampered
-from idumb.git.checkouts.prepared import Prepared
 from idumb.git.checkouts.provided import Provided
 from idumb.git.checkouts.tree_files import ATTRIBUTES, SHOWN, GitFolder, Submodules, TreeFiles
+from idumb.git.checkouts.untracked import Prepared
 from idumb.git.checkouts.user_git import VisibleGit
 from idumb.git.discover import Worktree
 from idumb.git.own_folder import INDEX

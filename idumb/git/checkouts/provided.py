@@ -19,6 +19,7 @@ from typing import IO
 from idumb.domain import wording
 from idumb.domain.errors import Refusal
 from idumb.domain.paths import folders_above
+from idumb.domain.permissions import is_below
 from idumb.git import disk, git_program
 from idumb.git.checkouts import relocated, untracked
 from idumb.git.checkouts.relocated import Environments
@@ -246,17 +247,13 @@ def link_text(user: str, path: str) -> str:
     place = os.path.join(user, path)
     folder, text = os.path.dirname(place), os.readlink(place)
     target = os.path.normpath(os.path.join(folder, text))
-    if not _is_below(target, user) and _is_below(real := os.path.realpath(place), user):
+    if not is_below(target, user) and is_below(real := os.path.realpath(place), user):
         target = real
-    return os.path.relpath(target, folder) if _is_below(target, user) else target
+    return os.path.relpath(target, folder) if is_below(target, user) else target
 
 
 def leads_out(user: str, path: str) -> bool:
     return os.path.islink(os.path.join(user, path)) and os.path.isabs(link_text(user, path))
-
-
-def _is_below(path: str, folder: str) -> bool:
-    return f"{path}/".startswith(f"{folder.rstrip('/')}/")
 
 
 class Copier:

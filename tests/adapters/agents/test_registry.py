@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.agents import registry, secret_variables
+from idumb.agents import registry
 from idumb.agents.adapter import Equipment
 from idumb.app.core import questions
 from idumb.app.ports import Agent
@@ -17,6 +17,7 @@ from idumb.domain.agent import BUILDER, AgentRequest
 from idumb.domain.errors import AdapterError, InputError
 from idumb.domain.plans.plan import Option, Task
 from idumb.domain.settings import Binding, Settings
+from idumb.system import redaction
 from tests.support.cases import every
 
 SETTINGS = Settings(
@@ -54,7 +55,7 @@ def test_a_key_reaches_only_the_role_that_names_it(tmp_path: Path, monkeypatch: 
     agents = build(tmp_path)
     assert agents.get("coder").run(request(tmp_path)).output == "aaaa-\n"
     assert agents.get("judge").run(request(tmp_path)).output == "-bbbb\n"
-    assert secret_variables.passed(SETTINGS) == {"KEY_A": "aaaa", "KEY_B": "bbbb"}
+    assert registry.secret_variables(SETTINGS) == {"KEY_A": "aaaa", "KEY_B": "bbbb"}
 
 
 def test_an_unknown_binding_gets_the_nearest_name_suggested(tmp_path: Path) -> None:
@@ -176,4 +177,4 @@ def test_a_person_must_have_something_to_answer(tmp_path: Path) -> None:
 )
 def test_a_variable_is_certainly_a_secret_by_its_name_or_value(name: str, value: str, *, secret: bool) -> None:
     """R-LOG-3."""
-    assert bool(secret_variables.certain({name: value})) is secret
+    assert bool(redaction.certain_secrets({name: value})) is secret

@@ -11,7 +11,7 @@ import pytest
 
 from idumb.domain import project_files
 from idumb.git.checkouts import untracked
-from idumb.git.checkouts.prepared import Prepared
+from idumb.git.checkouts.untracked import Prepared
 from tests.support.cases import every
 
 
