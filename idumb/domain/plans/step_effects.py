@@ -85,7 +85,7 @@ def _unquoted(name: str) -> str:
 
 def _byte(match: re.Match[bytes]) -> bytes:
     escaped = match[1]
-    return bytes([int(escaped, 8) & 255]) if escaped[:1].isdigit() else _LETTERS.get(escaped, escaped)
+    return bytes([int(escaped, 8) & 255]) if escaped[:1] in b"01234567" else _LETTERS.get(escaped, escaped)
 
 
 class Expected(Struct, frozen=True):
