@@ -1,17 +1,30 @@
-"""The cases of the plan format, each read once in a process."""
+"""The cases of the plan format and of the formats of other tools, each read once in a process."""
 
 from __future__ import annotations
 
+import json
 from functools import cache
 from pathlib import Path
+from typing import Any
+
+from msgspec import NODEFAULT, Struct
+from msgspec.structs import asdict
 
 from idumb.app.ports import ParsedPlan
 from idumb.domain import contract
+from idumb.domain.plans import imported
+from idumb.domain.plans.imported import Placed
 from idumb.domain.plans.plan import Plan
+from idumb.domain.plans.source_tasks import SourcePlan
+from idumb.markdown.plan_files import PlanningFolder
 from idumb.markdown.plans import plan_parser
 
 CASES = Path(__file__).parent / "cases"
 NAMES = sorted(path.stem for path in CASES.glob("*.md"))
+DIALECTS = CASES / "dialects"
+SOURCES = CASES / "sources"
+SOURCE_NAMES = sorted(path.name for path in SOURCES.iterdir() if path.is_dir())
+_LEFT_OUT = {"span", "spans", "sha256"}
 
 
 @cache
@@ -24,10 +37,33 @@ def parsed(name: str) -> ParsedPlan:
     return plan_parser.parse(data(name), "case.md")
 
 
-def as_plan(tasks: str) -> bytes:
-    """A plan with these tasks."""
-    head = '---\ntype: plan\nphase: "1"\nplan: "01"\ntitle: T\ngoal: G\n---\n\n## Tasks\n\n'
-    return (head + tasks).encode()
+def expected(place: Path) -> dict[str, Any]:
+    """What must come of the case beside it."""
+    result = json.loads(place.with_suffix(".json").read_text(encoding="utf-8"))
+    assert isinstance(result, dict)
+    return result
+
+
+def source(name: str) -> SourcePlan:
+    """The plan of another tool in the folder of that name."""
+    return PlanningFolder(str(SOURCES / name)).source(expected(SOURCES / name)["source"], None)
+
+
+def source_texts() -> list[tuple[str, str]]:
+    """The path and the text of each source that is one file."""
+    paths = [(name, expected(SOURCES / name)["source"]) for name in SOURCE_NAMES]
+    return [(path, source_text(name)) for name, path in paths if (SOURCES / name / path).is_file()]
+
+
+def source_text(name: str) -> str:
+    path = str(expected(SOURCES / name)["source"])
+    return (SOURCES / name / path).read_bytes().decode()
+
+
+def written(plan: SourcePlan) -> str:
+    """The plan of idumb that becomes of it in phase 7, where `src/a.py` exists."""
+    ids = imported.ids("7", plan.tasks, {})
+    return imported.text(plan, Placed("7", "01", ids, lambda path: path == "src/a.py"))
 
 
 def plans() -> dict[str, Plan]:
@@ -37,3 +73,24 @@ def plans() -> dict[str, Plan]:
 
 def digests(plan: Plan) -> dict[str, str]:
     return {task.id: contract.task_digest(task) for task in plan.tasks}
+
+
+def outcome(parsed: ParsedPlan) -> dict[str, Any]:
+    findings = [f"{f.severity} {f.code} {f.line}" for f in parsed.findings]
+    return {"findings": findings} if parsed.plan is None else {"plan": as_json(parsed.plan), "findings": findings}
+
+
+def as_json(value: Any) -> Any:
+    """A plan as JSON: every field that is not the default, without the places."""
+    if isinstance(value, Struct):
+        left_out = _LEFT_OUT | {"path"} if isinstance(value, Plan) else _LEFT_OUT
+        given = {name: each for name, each in asdict(value).items() if name not in left_out}
+        return {name: as_json(each) for name, each in given.items() if each not in ({}, _default(value, name))}
+    if isinstance(value, tuple | list):
+        return [as_json(item) for item in value]
+    return {key: as_json(item) for key, item in value.items()} if isinstance(value, dict) else value
+
+
+def _default(of: Struct, name: str) -> Any:
+    defaults = of.__struct_defaults__
+    return dict(zip(reversed(of.__struct_fields__), reversed(defaults), strict=False)).get(name, NODEFAULT)

@@ -2,23 +2,19 @@
 
 A `.json` beside the `.md` holds either `plan` (every value that is not the default) with the warnings, or the
 findings alone, each as severity, code and line, in order. `docs/plan-format.md` is the text they were decided from.
+`dialects/` has plans of other tools that are read as they are; `sources/` has folders of tools whose plans are
+imported, each with the plan that is written.
 """
 
 from __future__ import annotations
 
-import json
-from typing import Any
+from pathlib import Path
 
-from msgspec import NODEFAULT, Struct
-from msgspec.structs import asdict
-
-from idumb.app.ports import ParsedPlan
-from idumb.domain.finding import Finding
-from idumb.domain.plans.plan import Plan
+from idumb.domain.finding import Finding, errors
+from idumb.markdown.plans import plan_parser
 from tests.format import golden
 from tests.support.cases import every
 
-_LEFT_OUT = {"span", "spans", "sha256"}
 OF_NO_FIELD = {"plan", "fence", "comment"}
 NOTHING_FOUND = {
     "command.empty", "criterion.no-text", "field.empty", "field.not-text", "field.unexpected-content",
@@ -29,32 +25,33 @@ NOTHING_FOUND = {
 }  # fmt: skip
 
 
-def as_json(value: Any) -> Any:
-    """A plan as JSON: every field that is not the default, without the places."""
-    if isinstance(value, Struct):
-        left_out = _LEFT_OUT | {"path"} if isinstance(value, Plan) else _LEFT_OUT
-        given = {name: each for name, each in asdict(value).items() if name not in left_out}
-        return {name: as_json(each) for name, each in given.items() if each not in ({}, _default(value, name))}
-    if isinstance(value, tuple | list):
-        return [as_json(item) for item in value]
-    return {key: as_json(item) for key, item in value.items()} if isinstance(value, dict) else value
-
-
-def _default(of: Struct, name: str) -> Any:
-    defaults = of.__struct_defaults__
-    return dict(zip(reversed(of.__struct_fields__), reversed(defaults), strict=False)).get(name, NODEFAULT)
-
-
-def outcome(parsed: ParsedPlan) -> dict[str, Any]:
-    findings = [f"{f.severity} {f.code} {f.line}" for f in parsed.findings]
-    return {"findings": findings} if parsed.plan is None else {"plan": as_json(parsed.plan), "findings": findings}
-
-
 @every("name", golden.NAMES)
 def test_case_gives_the_result_of_the_reference(name: str) -> None:
     """R-PLAN-2, R-PLAN-3, R-PLAN-4, R-PLAN-5, R-PLAN-7, R-GATE-2."""
-    parsed = golden.parsed(name)
-    assert outcome(parsed) == json.loads((golden.CASES / f"{name}.json").read_text(encoding="utf-8"))
+    assert golden.outcome(golden.parsed(name)) == golden.expected(golden.CASES / name)
+
+
+@every("place", sorted(golden.DIALECTS.glob("*.md")))
+def test_a_plan_in_another_dialect_gives_the_result_of_the_reference(place: Path) -> None:
+    """R-PLAN-2: also where it has errors, and at the path where its tool keeps it."""
+    expected = golden.expected(place)
+    parsed = plan_parser.parse(place.read_bytes(), expected["path"])
+    found = {"path": expected["path"], "dialect": parsed.dialect, **golden.outcome(parsed)}
+    assert found | {"plan": golden.as_json(parsed.plan or parsed.draft)} == expected
+
+
+@every("name", golden.SOURCE_NAMES)
+def test_a_source_is_recognized_and_becomes_a_readable_plan(name: str) -> None:
+    """R-PLAN-9: the plan beside it; what was not understood is listed with its line."""
+    expected, plan = golden.expected(golden.SOURCES / name), golden.source(name)
+    unread = [f"{path}:{line}: {text}" for path, line, text in plan.unread]
+    assert {"source": expected["source"], "kind": plan.kind, "unread": unread} == expected
+    written = golden.written(plan)
+    assert written.encode() == (golden.SOURCES / f"{name}.md").read_bytes()
+    parsed = plan_parser.parse(written.encode(), ".planning/phases/7/01-PLAN.md")
+    assert errors(parsed.findings) == ()
+    assert parsed.plan
+    assert [task.extra["x-source-id"] for task in parsed.plan.tasks] == [task.id for task in plan.tasks]
 
 
 def test_there_are_enough_cases_and_each_has_its_expectation() -> None:

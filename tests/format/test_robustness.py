@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from idumb.domain.plans.plan import Plan
 from idumb.markdown.plans import plan_parser
-from tests.format.test_cases import outcome
+from tests.format.golden import outcome
 from tests.support.growth import assert_linear
 from tests.support.seed import commit_seed
 

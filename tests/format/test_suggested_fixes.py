@@ -8,6 +8,7 @@ import pytest
 
 from idumb.domain.finding import ERROR, Finding, errors
 from idumb.markdown.plans import plan_parser
+from tests.format.test_unrecognized import PLANS
 from tests.support.cases import every
 
 HEAD = """---
@@ -27,41 +28,6 @@ limits: {files: 3}
 
 """
 FIRST = "### T2-01: First\n\n- **Acceptance:**\n  - [ ] There — human\n\n"
-HEADINGS = f"""## Tasks
-
-{FIRST}### T2-02: Second
-
-- **Depends on:** T2-01
-- **Files:**
-  - modify `a.txt`
-- **Acceptance:**
-  - [ ] Still there — check: `true`
-
-```yaml steps
-- tool: run
-  intent: look
-  arguments: {{command: "true"}}
-```
-"""
-CHECKLIST = """## Tasks
-
-- [ ] T2-01 First
-  - **Files:** create `a.txt`
-  - **Acceptance:**
-    - [ ] There — check: `true`
-"""
-FENCE = """## Tasks
-
-```yaml task
-id: T2-01
-title: First
-files:
-  create: [a.txt]
-acceptance:
-  - text: There
-    human: true
-```
-"""
 
 
 def found_in(body: str, head: str = HEAD, others: tuple[bytes, ...] = ()) -> list[Finding]:
@@ -90,12 +56,12 @@ def test_a_suggested_id_is_free_in_all_plans_of_the_phase(body: str) -> None:
     assert "T2-01" not in f"{alone.fix} {alone.accepted} {beside.fix} {beside.accepted}"
 
 
-@pytest.mark.parametrize("body", [HEADINGS, CHECKLIST, FENCE])
+@pytest.mark.parametrize("name", ["headings", "checklist", "fences"])
 @pytest.mark.parametrize("indent", ["\t", "\t\t"])
-def test_a_tab_that_breaks_a_plan_is_named(body: str, indent: str) -> None:
+def test_a_tab_that_breaks_a_plan_is_named(name: str, indent: str) -> None:
     """Every line of the plan in turn."""
     tried = 0
-    for changed in indented(HEAD + body, indent):
+    for changed in indented(HEAD.replace('"2"', '"1"') + PLANS[name].replace("REQ-1", "none"), indent):
         findings = found_in(changed, head="")
         if errors(findings) and not unowned(findings):
             tried += 1
@@ -160,6 +126,12 @@ def test_front_matter_that_is_not_at_the_start_makes_no_plan_of_another_tool(mar
     assert (read.plan, read.dialect) == (None, "plan")
 
 
+def test_a_description_that_is_no_text_does_not_suggest_itself() -> None:
+    fence = "```yaml task\nid: T2-01\ntitle: A\nacceptance: [{text: a, human: true}]\ndescription: [a, b]\n```\n"
+    (finding,) = errors(found_in(f"## Tasks\n\n{fence}"))
+    assert (finding.code, finding.fix) == ("field.not-text", "write a text")
+
+
 def test_a_misspelt_key_is_unknown_and_near_the_right_one() -> None:
-    findings = found_in(HEADINGS, HEAD.replace("title: T", "titel: T"))
+    findings = found_in(FIRST, HEAD.replace("title: T", "titel: T"))
     assert ("plan.unknown-key", "did you mean `title`?") in {(f.code, f.fix) for f in findings}

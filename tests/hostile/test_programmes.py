@@ -15,7 +15,7 @@ from idumb.markdown.importers import registry
 from idumb.markdown.plans import plan_parser
 from tests.crash import programme
 from tests.crash.programme import FOREIGN, OTHER, TRACEBACK, Tally
-from tests.format import test_headed_tasks, test_importers, test_tagged_tasks
+from tests.format import golden
 from tests.hostile import cheating, fuzzing, honest_work, payloads
 from tests.hostile import hostile_repositories as hostile
 from tests.hostile.guards import GUARDS
@@ -159,9 +159,8 @@ def test_the_harness_detects_a_careless_command(
 
 
 _OWN = (
-    test_tagged_tasks.tagged(test_tagged_tasks.task(), test_tagged_tasks.task()),
-    test_headed_tasks.FIRST_IDUMB,
-    *(text for _, text in test_importers.SOURCES.values()),
+    *(path.read_bytes().decode() for path in sorted(golden.DIALECTS.glob("*.md"))),
+    *(text for _, text in golden.source_texts()),
 )
 
 
