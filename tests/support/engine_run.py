@@ -25,7 +25,7 @@ from idumb.domain.plans.plan import GUIDED, FileClaim, Plan, Task
 from idumb.domain.plans.workflow import Workflow
 from idumb.domain.runs.event import Event, NewEvent
 from idumb.domain.runs.replay import replay
-from idumb.domain.runs.run import RunState
+from idumb.domain.runs.run import Checkpoint, RunState
 from idumb.domain.settings import Binding, Settings
 from idumb.gates import registry
 from tests.support import run_events
@@ -119,6 +119,24 @@ class EngineRun:
         """The tasks that were committed, oldest first."""
         trailers = MemoryHistory(self.repository).trailers_since(None)
         return [row["Idumb-Task"] for _, row in reversed(trailers)]
+
+    @property
+    def committed(self) -> Mapping[str, str]:
+        """The blobs of the newest commit, by path."""
+        return self.repository.trees[self.repository.commits[self.repository.head or ""].tree]
+
+    def kept(self, id: str) -> Checkpoint:
+        kept = self.state.tasks[id].checkpoint
+        assert kept is not None
+        return kept
+
+    def answer(self, choice: str, guidance: str = "") -> EngineRun:
+        """Answer all that the tasks wait for, in another process."""
+        journal = self.process().journal
+        for id, task_state in self.state.tasks.items():
+            for question in task_state.decisions:
+                journal.write(journal.answer_event(Answer(question, choice, "Pat", guidance), id))
+        return self
 
     def process(self, **fields: Any) -> RunContext:
         """Start a process that owns the working tree; a killed process no longer owns it."""

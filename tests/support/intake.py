@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -45,11 +46,17 @@ def plan(*tasks: Task, **more: Any) -> Plan:
 
 
 def findings_of(
-    *plans: Plan, mode: str | None = None, policy: Policy | None = None, present: StartState | None = None
+    *plans: Plan,
+    mode: str | None = None,
+    policy: Policy | None = None,
+    present: StartState | None = None,
+    settings: Settings = SETTINGS,
+    links: Mapping[str, str] | None = None,
 ) -> list[Finding]:
-    assembled, wrong = contract.assemble("1", "folder", plans, SETTINGS)
+    assembled, wrong = contract.assemble("1", "folder", plans, settings)
     assert assembled is not None, wrong
-    return list(registry.findings(registry.case(assembled, SETTINGS, policy or Policy(), mode, present=present)))
+    case = registry.case(assembled, settings, policy or Policy(), mode, links or {}, present=present)
+    return list(registry.findings(case))
 
 
 def codes(*plans: Plan, mode: str | None = None) -> set[str]:

@@ -128,16 +128,6 @@ def test_every_setting_can_be_given() -> None:
     assert settings.digest() != Settings().digest()
 
 
-def test_a_wrong_message_is_an_error_with_its_line() -> None:
-    assert parsed('git: {message: "{id} {title}"}').digest() != Settings().digest()
-    assert problems('git:\n  message: "{titel}"\n') == [
-        (
-            ".idumb/config.yaml:2:12 git.message: `git.message` must be text with {title}, {id} and {phase}"
-            " did you mean {title}?"
-        )
-    ]
-
-
 @every("text", ["ask: {timeout: 5m}", "snapshot: {limit: 1000, keep: 7}"])
 def test_settings_that_do_not_affect_a_run_change_nothing_that_consent_is_bound_to(text: str) -> None:
     """R-ASK-3: a contract approved before the change stays approved."""

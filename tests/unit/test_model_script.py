@@ -26,12 +26,7 @@ answers:
     tokens: {in: 5, out: 6}
   - {fault: drip, seconds: 1.5, data: {verdict: PASS}}"""
     [parsed] = scripted(rule).rules
-    assert (parsed.title, parsed.when, parsed.times, parsed.tools) == (
-        "Rule 1",
-        ("one", "two"),
-        2,
-        False,
-    )
+    assert (parsed.title, parsed.when, parsed.times, parsed.tools) == ("Rule 1", ("one", "two"), 2, False)
     first, second = parsed.answers
     assert first.calls == (
         Call("write", {"path": "a", "content": ""}),

@@ -19,7 +19,6 @@ from idumb.app.session import operation
 from idumb.cli.opened_services import Silent
 from idumb.composition.container import Container
 from idumb.domain import agent, outcome
-from idumb.domain.action import Answer
 from idumb.domain.agent import AgentRequest, AgentResult, Capabilities, Claim, StepRecord
 from idumb.domain.errors import StoreError
 from idumb.domain.plans import plan
@@ -206,10 +205,7 @@ def test_a_ceiling_that_is_not_raised_ends_the_task() -> None:
     run = EngineRun(task("A"), work=lambda *_: None)
     run.settings = replace(run.settings, ceilings={"task": Ceiling(attempts=1, tokens=5)})
     assert run.run().kind == "waiting"
-    (question,) = run.state.decisions
-    process = run.process()
-    process.journal.write(process.journal.answer_event(Answer(question, "stop", "Pat"), "A"))
-    run.run()
+    run.answer("stop").run()
     assert (run.calls, run.status()) == ([("A", 1)], {"A": "failed"})
 
 

@@ -244,9 +244,7 @@ def test_a_raised_ceiling_keeps_the_count_of_attempts() -> None:
 
 
 @every("given", [{"mode": STRICT}, {"decided": True}, {"secret": True}])
-def test_nobody_is_asked_about_undeclared_changes_that_an_option_or_strict_mode_decides(
-    given: dict[str, Any],
-) -> None:
+def test_nobody_is_asked_about_undeclared_changes_that_an_option_or_strict_mode_decides(given: dict[str, Any]) -> None:
     move = moved(STRAYED, strays=("b",), **given)
     assert (move.kind, move.says != "") == (action.FAIL, True)
 
@@ -306,25 +304,13 @@ def state(**status: str) -> RunState:
 DIAMOND = {"A": (), "B": ("A",), "C": ("A",), "D": ("B", "C")}
 
 
-def offered(now: RunState, *, complete: bool = False) -> list[str]:
-    """Return the tasks that are offered, each of which is completed at once if `complete`."""
-    taken = []
-    for task in ready(contract(DIAMOND), now):
-        taken.append(task)
-        if complete:
-            now.tasks[task] = TaskState(task, "d", status=outcome.COMPLETED)
-    return taken
-
-
-def test_tasks_are_offered_in_execution_order_after_their_dependencies() -> None:
-    assert offered(state(**dict.fromkeys("ABCD", "pending")), complete=True) == ["A", "B", "C", "D"]
-
-
 @given(st.sets(st.sampled_from("ABCD")))
 def test_a_task_is_offered_exactly_when_all_its_dependencies_are_completed(done: set[str]) -> None:
     """R-LOG-6, R-RUN-5: once, and none of those that never become complete."""
     statuses = {t: outcome.COMPLETED if t in done else outcome.PENDING for t in DIAMOND}
-    assert set(offered(state(**statuses))) == {t for t in DIAMOND if t not in done and set(DIAMOND[t]) <= done}
+    assert set(ready(contract(DIAMOND), state(**statuses))) == {
+        t for t in DIAMOND if t not in done and set(DIAMOND[t]) <= done
+    }
 
 
 def test_pending_tasks_are_shown_as_ready_pending_or_blocked() -> None:
@@ -333,20 +319,6 @@ def test_pending_tasks_are_shown_as_ready_pending_or_blocked() -> None:
     assert blockers(contract(DIAMOND), shown, "D") == ("B", "C")
     shown = statuses(contract(DIAMOND), state(A="skipped", B="pending", C="pending", D="pending"))
     assert [shown[t] for t in "BCD"] == ["blocked"] * 3
-
-
-def attempted(adapter: str = "steps", failed_step: int | None = 0) -> TaskState:
-    return TaskState(
-        "A",
-        "d",
-        attempt=AttemptState(outcome=outcome.FAILED, adapter=adapter, failed_step=failed_step),
-        progress=TaskProgress(attempts=1),
-    )
-
-
-def with_steps(*tools: str, tolerated: bool = False) -> Task:
-    steps = tuple(Step(i, tool, "do it", {}, continue_on_error=tolerated) for i, tool in enumerate(tools))
-    return Task("A", "a task", steps=steps)
 
 
 @every("repeated, retried", [(0, True), (1, False)])
@@ -363,22 +335,24 @@ def test_the_question_about_an_agent_that_failed_twice_in_the_same_way_says_so(*
     assert why.startswith("It failed twice in the same way, so idumb does not retry it") != retried
 
 
-@every("tool", ["write_file", "edit_file", "apply_patch", "move_file", "delete_file"])
-def test_a_failed_step_is_not_repeated_on_unchanged_files(tool: str) -> None:
-    """R-RUN-5: the same step on the same tree fails in the same way."""
-    assert not tries_again(with_steps(tool), GUIDED, attempted(), 3)
-    assert not tries_again(with_steps("write_file", tool), GUIDED, attempted(failed_step=1), 3)
-
-
-def test_a_step_that_runs_a_program_may_succeed_the_next_time() -> None:
-    assert tries_again(with_steps("run"), GUIDED, attempted(), 3)
-    assert tries_again(with_steps("run", "edit_file"), GUIDED, attempted(failed_step=1), 3)
-
-
-def test_steps_with_a_failed_check_are_retried() -> None:
-    assert tries_again(with_steps("write_file"), GUIDED, attempted(failed_step=None), 3)
-    assert tries_again(with_steps("edit_file", tolerated=True), GUIDED, attempted(), 3)
-
-
-def test_tool_calls_of_an_agent_are_not_plan_steps() -> None:
-    assert tries_again(with_steps(), GUIDED, attempted(adapter="model"), 3)
+@every(
+    "tools, failed, retried",
+    [
+        (("edit_file",), 0, False),
+        (("write_file", "delete_file"), 1, False),
+        (("run",), 0, True),
+        (("run", "edit_file"), 1, True),
+        (("write_file",), None, True),
+    ],
+)
+def test_a_failed_step_is_repeated_only_after_a_program_ran(
+    tools: tuple[str, ...], failed: int | None, *, retried: bool
+) -> None:
+    """R-RUN-5: the same step on the same tree fails in the same way; a failed check, or a program, may not."""
+    steps = tuple(Step(i, tool, "do it", {}) for i, tool in enumerate(tools))
+    attempt = AttemptState(outcome=outcome.FAILED, adapter="steps", failed_step=failed)
+    record = TaskState("A", "d", attempt=attempt, progress=TaskProgress(attempts=1))
+    assert tries_again(Task("A", "a task", steps=steps), GUIDED, record, 3) is retried
+    tolerated = Task("A", "a task", steps=tuple(replace(step, continue_on_error=True) for step in steps))
+    assert tries_again(tolerated, GUIDED, record, 3)
+    assert tries_again(Task("A", "a task"), GUIDED, replace(record, attempt=replace(attempt, adapter="model")), 3)

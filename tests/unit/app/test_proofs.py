@@ -7,9 +7,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-from msgspec.structs import replace
-
 from idumb.app.attempt import judge, validator
 from idumb.app.core import questions
 from idumb.app.verify import verdict
@@ -18,7 +15,7 @@ from idumb.domain.action import Answer
 from idumb.domain.agent import AgentRequest
 from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import Criterion, Invariant, Option, Task
-from idumb.domain.proof import evidence, ledger
+from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.judgement import Citation, ValidatorEvidence
 from idumb.domain.proof.ledger import Ledger, Line
@@ -32,126 +29,28 @@ def record_of(result: str, subject: str = "AC-1") -> Evidence:
     return Evidence(subject, "text", result, command="make", exit_code=1, output="boom")
 
 
-def test_a_matching_ledger_and_one_passed_proof_pass() -> None:
-    assert evidence.verdict(HOLDS, [record_of(evidence.PASSED)])[0] == outcome.PASS
-
-
-@every("status", ["undeclared", "missing", "mismatch", "protected"])
-def test_no_proof_outweighs_a_mismatched_ledger(status: str) -> None:
-    wrong = Ledger((Line("a", status, None, "create"),))
-    assert evidence.verdict(wrong, [record_of(evidence.PASSED)])[0] == outcome.FAIL
-
-
-def test_every_wrong_file_and_symbol_is_a_reason_to_fail() -> None:
-    files = (Line("a", "declared", "created", "create"), Line("b", "undeclared", "created", None))
-    names = (
-        ledger.SymbolLine("a", "load", "missing", None, "add"),
-        ledger.SymbolLine("a", "save", "declared", "added", "add"),
-    )
-    proofs = [record_of(evidence.PASSED)]
-    words = "b was created and is not declared"
-    assert evidence.verdict(Ledger((*files, files[1]), ()), proofs) == (outcome.FAIL, f"{words}; {words}")
-    assert evidence.verdict(Ledger(files, names), proofs) == (outcome.FAIL, f"{words}; {names[0].words}")
-    assert evidence.verdict(Ledger(files[:1], names[:1]), proofs) == (outcome.FAIL, names[0].words)
-    assert evidence.verdict(Ledger(files[:1], names[1:]), proofs)[0] == outcome.PASS
-
-
-def test_a_tolerated_failure_counts_as_proof_and_is_the_reason() -> None:
-    tolerated = replace(record_of(evidence.TOLERATED), text="it fails as before")
-    assert evidence.verdict(HOLDS, [tolerated]) == (outcome.PASS, "it fails as before")
-    assert evidence.verdict(HOLDS, [tolerated, record_of(evidence.FAILED, "AC-2")])[0] == outcome.PARTIAL
-
-
-@every("result", [evidence.FAILED, evidence.ERRORED, evidence.TIMED_OUT])
-def test_one_failed_errored_or_timed_out_check_keeps_a_task_from_completing(result: str) -> None:
-    """R-GATE-6: a timed-out check never counts as passed."""
-    assert evidence.verdict(HOLDS, [record_of(result)])[0] == outcome.FAIL
-    assert evidence.verdict(HOLDS, [record_of(evidence.PASSED), record_of(result, "AC-2")])[0] == outcome.PARTIAL
-
-
-@pytest.mark.parametrize("level", [1, 2])
-@pytest.mark.parametrize("result", sorted(evidence.BROKEN))
-def test_a_gate_or_role_of_level_1_or_2_blocks_unless_it_passed(result: str, level: int) -> None:
-    """R-GATE-6: a timeout blocks like a failure."""
-    judged = replace(record_of(result, "validator reviewer"), level=level)
-    assert evidence.verdict(HOLDS, [record_of(evidence.PASSED), judged])[0] == outcome.PARTIAL
-
-
-@every("result", [evidence.PASSED, *sorted(evidence.BROKEN)])
-def test_level_0_neither_blocks_nor_proves(result: str) -> None:
-    """R-GATE-6, R-GATE-1: it is reported, and a timed-out one never counts as passed."""
-    optional = replace(record_of(result, "validator reviewer"), level=0)
-    assert evidence.verdict(HOLDS, [record_of(evidence.PASSED), optional])[0] == outcome.PASS
-    assert evidence.verdict(HOLDS, [optional]) == (outcome.FAIL, "nothing proves this task")
-
-
-@every("result", [evidence.OPINION, evidence.UNPROVEN])
-def test_opinions_and_unproven_criteria_prove_nothing(result: str) -> None:
-    assert evidence.verdict(HOLDS, [record_of(result)]) == (outcome.FAIL, "nothing proves this task")
-
-
-def test_a_gate_blocks_and_proves_nothing() -> None:
-    """R-GATE-1: and the reason is what it found."""
-    holds = record_of(evidence.PASSED, "gate syntax")
-    assert evidence.verdict(HOLDS, [holds]) == (outcome.FAIL, "nothing proves this task")
-    broken = replace(record_of(evidence.FAILED, "gate syntax"), output="a.py:1: no\nb.py:1: no")
-    assert evidence.verdict(HOLDS, [record_of(evidence.PASSED), broken]) == (
-        outcome.PARTIAL,
-        "gate syntax failed: a.py:1: no …",
-    )
-
-
-def test_an_unanswered_question_waits_unless_something_failed() -> None:
-    assert (
-        evidence.verdict(HOLDS, [record_of(evidence.PASSED), record_of(evidence.WAITING, "AC-2")])[0]
-        == evidence.WAITING
-    )
-    assert evidence.verdict(HOLDS, [record_of(evidence.FAILED), record_of(evidence.WAITING, "AC-2")])[0] == outcome.FAIL
-
-
-def test_feedback_names_the_check_its_command_and_the_end_of_its_output() -> None:
-    """R-RUN-5."""
-    feedback = evidence.feedback("AC-1 failed", HOLDS, [record_of(evidence.FAILED), record_of(evidence.PASSED, "AC-2")])
-    assert feedback.splitlines() == ["AC-1 failed", "AC-1 (text): failed, exit 1", "$ make", "boom"]
-
-
-def test_a_validator_without_evidence_proves_nothing() -> None:
-    """R-RUN-3."""
-    cases: list[tuple[str, str]] = [
-        (outcome.COMPLETED, "opinion"),
-        (outcome.FAILED, "failed"),
-        (outcome.TIMED_OUT, "timed_out"),
-        (outcome.ERRORED, "errored"),
-        (outcome.CANCELLED, "failed"),
-        (outcome.WAITING, "waiting"),
-    ]
-    assert not [
-        (ended, result)
-        for ended, result in cases
-        if validator.evidence_of("v", agent.AgentResult(ended), "tree").result != result
-    ]
-
-
-@every("ended", outcome.OUTCOMES)
-def test_only_a_completed_validator_with_evidence_is_a_pass(ended: str) -> None:
-    """R-RUN-3."""
-    shown = (ValidatorEvidence("AC-1", Citation("a", 1)),)
-    record = validator.evidence_of("v", agent.AgentResult(ended), "tree", shown=shown)
-    assert (record.result == evidence.PASSED) == (ended == outcome.COMPLETED)
+@every(
+    "ended, shown, bare",
+    [
+        (outcome.COMPLETED, "passed", "opinion"),
+        (outcome.FAILED, "failed", "failed"),
+        (outcome.TIMED_OUT, "timed_out", "timed_out"),
+        (outcome.ERRORED, "errored", "errored"),
+        (outcome.CANCELLED, "failed", "failed"),
+        (outcome.WAITING, "waiting", "waiting"),
+    ],
+)
+def test_only_a_completed_validator_with_evidence_is_a_pass(ended: str, shown: str, bare: str) -> None:
+    """R-RUN-3, R-GATE-6: one that timed out never counts as passed."""
+    result, cited = agent.AgentResult(ended), (ValidatorEvidence("AC-1", Citation("a", 1)),)
+    assert validator.evidence_of("v", result, "tree", shown=cited).result == shown
+    assert validator.evidence_of("v", result, "tree").result == bare
 
 
 def test_an_unusable_answer_neither_proves_nor_fails() -> None:
     """R-RUN-3."""
     record = validator.evidence_of("v", agent.AgentResult(outcome.COMPLETED), "tree", malformed="no verdict")
     assert (record.result, record.text) == (evidence.UNPROVEN, "its answer cannot be used: no verdict")
-
-
-@every("subject", ["limit files", "precondition 1", "test 1 before", "secret"])
-def test_limits_secrets_and_checks_before_the_work_do_not_prove_a_task(subject: str) -> None:
-    """R-RUN-3."""
-    for proofs in ([], [record_of(evidence.PASSED, subject)]):
-        assert not evidence.proves(proofs)
-        assert evidence.verdict(HOLDS, proofs)[0] == outcome.FAIL
 
 
 def test_only_declared_changes_prove_that_work_was_done() -> None:
@@ -195,11 +94,6 @@ def test_a_decision_task_offers_its_options() -> None:
     """R-PLAN-12."""
     task = Task("T1-01", "t", kind="decision", options=(Option("a", "first"), Option("b", "second")))
     assert [c.id for c in questions.work(task, 1).choices] == ["a", "b"]
-
-
-def test_the_first_failed_proofs_are_named_and_the_rest_counted() -> None:
-    failed = [record_of(evidence.FAILED, f"AC-{number}") for number in range(1, 8)]
-    assert evidence.verdict(HOLDS, failed)[1].endswith(", AC-5 failed and 2 more")
 
 
 def test_an_answer_is_evidence_of_its_criterion_also_in_a_phase_between_two() -> None:

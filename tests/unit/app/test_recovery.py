@@ -9,11 +9,8 @@ import pytest
 from msgspec.structs import replace
 
 from idumb.app.engine import moves, unfinished_attempts
-from idumb.domain.action import Answer
 from idumb.domain.agent import AgentRequest, AgentResult, Usage
-from idumb.domain.plans.expression import INTEGER
-from idumb.domain.plans.plan import HUMAN, STEPS, Condition, Criterion, RollbackClass
-from idumb.domain.plans.workflow import AGENT, Flow, Take, Value, Workflow
+from idumb.domain.plans.plan import HUMAN, Criterion, RollbackClass
 from idumb.domain.proof import gate_table
 from idumb.domain.settings import Binding, GateSettings, Settings
 from tests.support.cases import every
@@ -49,8 +46,7 @@ def recovered(run: EngineRun) -> list[str]:
 def test_an_announced_attempt_is_recorded_as_interrupted_and_its_files_are_kept() -> None:
     run = stopped_before("log checkpoint.intended", one_task())
     assert recovered(run) == ["attempt.interrupted", "checkpoint.recorded"]
-    kept = run.state.tasks["A"].checkpoint
-    assert kept is not None
+    kept = run.kept("A")
     assert (kept.status, kept.files, kept.error) == ("interrupted", ("A",), "idumb was killed during the attempt")
     assert run.state.tasks["A"].work.touched == ()  # the files of the user
     assert run.repository.trees[kept.tree]["A"] == run.repository.store(b"A")
@@ -77,8 +73,7 @@ def test_what_the_user_committed_of_an_interrupted_attempt_is_not_listed_as_left
     run.repository.files["A"] = b"A"
     run.repository.commit_all()
     recovered(run)
-    kept = run.state.tasks["A"].checkpoint
-    assert kept is not None
+    kept = run.kept("A")
     assert kept.files == ("B",)
 
 
@@ -105,8 +100,7 @@ def test_the_duration_of_a_killed_attempt_is_that_of_its_record_or_unknown() -> 
         run.repository.commit_all("mine")
         run.clock.pause(5000)
         recovered(run)
-        kept = run.state.tasks["A"].checkpoint
-        assert kept is not None
+        kept = run.kept("A")
         assert kept.seconds is None if effect != "commit" else kept.seconds and 90 <= kept.seconds < 180
 
 
@@ -158,12 +152,11 @@ def test_proven_work_that_the_user_changed_since_is_not_committed_and_not_lost()
 def test_announced_work_over_which_the_user_committed_is_taken_back_and_built_again() -> None:
     run = stopped_before("commit", EngineRun(task("A", files=["A", "B"]), work=make_both))
     run.repository.files |= {"A": b"mine", "B": b"B"}
-    run.repository.advance({**run.repository.trees[run.repository.commits[run.repository.head or ""].tree],
+    run.repository.advance({**run.committed,
                             "A": run.repository.store(b"mine")}, "my own commit")  # fmt: skip
     assert recovered(run) == ["attempt.interrupted", "checkpoint.recorded"]
     assert run.repository.files == {"README": b"hello", "A": b"mine"}
-    kept = run.state.tasks["A"].checkpoint
-    assert kept is not None
+    kept = run.kept("A")
     assert kept.error == unfinished_attempts.UNDELIVERED
     assert run.run().kind == "done"
     assert run.calls == [("A", 1), ("A", 2)]
@@ -208,40 +201,10 @@ def test_what_the_user_commits_after_the_commit_of_a_killed_run_is_not_judged_as
 def answered(run: EngineRun, choice: str = "yes") -> EngineRun:
     """Let every question of the run be answered since it waited."""
     assert run.run().kind == "waiting"
-    journal = run.process().journal
-    for id, task_state in run.state.tasks.items():
-        for question in task_state.decisions:
-            journal.write(journal.answer_event(Answer(question, choice, "Pat"), id))
-    return run
-
-
-def test_work_that_a_person_rejected_is_built_again() -> None:
-    run = answered(EngineRun(task("A", validator="human")), "no")
-    run.run()
-    assert run.calls == [("A", 1), ("A", 2)]
-    assert run.commits() == []
-    assert [event.payload["verdict"] for event in run.events("attempt.finished")] == ["waiting", "FAIL", "waiting"]
+    return run.answer(choice)
 
 
 JUDGED = (Criterion("AC-1", "it looks good", HUMAN),)
-
-
-def test_outputs_of_a_step_reach_the_next_after_a_person_has_judged_it() -> None:
-    steps = [
-        replace(
-            task("T1-a", acceptance=(Criterion("AC-2", "it has outputs", STEPS), *JUDGED)),
-            flow=Flow("a", AGENT, "", outputs=(Value("n", INTEGER),)),
-        ),
-        replace(task("T1-b", "T1-a"), flow=Flow("b", AGENT, "", takes={"N": Take("T1-a", "n")})),
-    ]
-
-    def work(request: AgentRequest, files: Files) -> AgentResult:
-        make_own_files(request, files)
-        return AgentResult("completed", reply='{"n": 4}')
-
-    run = answered(EngineRun(*steps, work=work, workflow=Workflow("try", "1", "")))
-    assert run.run().kind == "done"
-    assert run.builder.requests[-1].values["N"] == "4"
 
 
 def test_a_task_has_the_files_of_one_that_waited_for_a_person() -> None:
@@ -297,18 +260,6 @@ def test_ledger_and_reports_are_those_of_the_attempt_after_an_answer() -> None:
     assert ended["ledger"][0]["declared"] == "create"
 
 
-def test_what_an_attempt_used_is_counted_once_although_it_waited() -> None:
-    def work(request: AgentRequest, files: Files) -> AgentResult:
-        make_own_files(request, files)
-        return AgentResult("completed", usage=Usage(10, 20, 0.5))
-
-    run = EngineRun(task("A", acceptance=JUDGED), work=work)
-    spent = answered(run).state.tasks["A"].progress.spent
-    run.run()
-    ended = run.state.tasks["A"].progress
-    assert (ended.spent, ended.attempts) == (replace(spent, attempts=1), 1)
-
-
 def stray(request: AgentRequest, files: Files) -> None:
     """Make also a file that the task does not declare."""
     make_own_files(request, files)
@@ -332,7 +283,7 @@ def test_accepted_changes_continue_the_attempt_at_a_terminal_and_later(when: str
     assert run.run().kind == "done"
     assert run.calls == [("A", 1)]
     assert [event.payload["by"] for event in run.events("decision.answered")] == ["Pat"]
-    assert sorted(run.repository.trees[run.repository.commits[run.repository.head or ""].tree]) == ["A", "B", "README"]
+    assert sorted(run.committed) == ["A", "B", "README"]
 
 
 def test_acceptance_covers_the_changes_that_were_shown() -> None:
@@ -404,23 +355,8 @@ def test_a_task_with_an_effect_is_not_repeated_until_a_person_says_so(ends: str)
     assert run.calls == [("A", 1)]
     (question,) = run.state.decisions.values()
     assert question["kind"] == "effect"
-    journal = run.process().journal
-    journal.write(journal.answer_event(Answer(question["id"], "skip", "Pat"), "A"))
-    assert run.run().kind == "done"
+    assert run.answer("skip").run().kind == "done"
     assert (run.status(), run.calls) == ({"A": "skipped"}, [("A", 1)])
-
-
-def test_guidance_with_an_answer_reaches_the_next_attempt() -> None:
-    """R-RUN-5: whatever the question was after which the task is tried again."""
-    run = EngineRun(task("A", preconditions=(Condition("file-exists", "b"),)))
-    assert run.run().kind == "waiting"
-    run.repository.files["b"] = b""
-    run.repository.commit_all()
-    journal = run.process().journal
-    (question,) = run.state.decisions
-    journal.write(journal.answer_event(Answer(question, "retry", "Pat", "use blue"), "A"))
-    run.run()
-    assert "Pat says: use blue" in run.builder.requests[-1].feedback
 
 
 def test_guidance_reaches_a_task_that_was_killed() -> None:
@@ -501,7 +437,7 @@ def test_a_kill_during_recovery_is_safe_too() -> None:
 def test_what_is_committed_was_judged_although_the_user_commits_after_a_kill() -> None:
     for point in points():
         run = killed(point)
-        mine = {**run.repository.trees[run.repository.commits[run.repository.head or ""].tree], "notes": "mine"}
+        mine = {**run.committed, "notes": "mine"}
         run.repository.blobs["mine"] = b"mine"
         run.repository.advance(mine, "my own commit")
         assert run.run().kind == "done"
@@ -571,5 +507,5 @@ def test_what_the_user_saves_after_he_chose_his_version_stays_and_stops_nothing(
         run.repository.files["A"] = b"newer"
         assert run.run().kind == "done"
         assert run.repository.files == {"README": b"hello", "A": b"newer", "B": b"B"}
-        tree = run.repository.trees[run.repository.commits[run.repository.head or ""].tree]
+        tree = run.committed
         assert tree["A"] == run.repository.store(b"mine")

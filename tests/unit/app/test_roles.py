@@ -196,15 +196,6 @@ def test_consent_at_the_terminal_covers_the_script_that_was_shown(sandbox: GitSa
     assert asked(services).reply == "one\n"
 
 
-def test_a_hash_of_something_else_is_refused_with_the_hash_and_the_command(services: Container) -> None:
-    """R-LOCK-3."""
-    with pytest.raises(Refusal) as caught:
-        ensure(services, ["planner"], approve=["0" * 64])
-    now = digest_of(services, ["planner"])
-    assert (caught.value.code, caught.value.details["expected"]) == ("consent.other-hash", now)
-    assert caught.value.hint == "idumb plan-phase 2"
-
-
 def test_changes_since_agents_were_approved_are_named(
     sandbox: GitSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from idumb.domain import agent, outcome
-from idumb.domain.action import Answer
 from idumb.domain.agent import AgentRequest, AgentResult
 from idumb.domain.plans.plan import OPINION, Criterion
 from idumb.domain.settings import Binding, GateSettings, Settings
@@ -60,11 +59,6 @@ def asked(run: EngineRun) -> dict[str, Any]:
     return dict(question)
 
 
-def answer(run: EngineRun, question: dict[str, Any], choice: str, guidance: str = "") -> None:
-    journal = run.process().journal
-    journal.write(journal.answer_event(Answer(question["id"], choice, "Pat", guidance), "A"))
-
-
 def result(run: EngineRun) -> dict[str, Any]:
     found = [event.payload for event in run.events("evidence.recorded")]
     return dict([one for one in found if one["subject"] == "validator judge"][-1])
@@ -88,8 +82,7 @@ def test_rejecting_a_pass_without_evidence_fails_the_attempt() -> None:
     run = judged()
     question = asked(run)
     assert (question["kind"], list(question["evidence"])[:1]) == ("judge", ["PASS without evidence"])
-    answer(run, question, "no", "too curt")
-    run.run(max_attempts=1)
+    run.answer("no", "too curt").run(max_attempts=1)
     assert run.status() == {"A": "failed"}
     assert "too curt" in run.state.tasks["A"].reason
 
@@ -141,6 +134,5 @@ def test_evidence_refers_to_files_of_the_judged_clone() -> None:
     question = asked(run)
     assert question["why"] == "The validator judge shows nothing for AC-2, and nothing else proves it."
     assert "A" not in run.repository.files
-    answer(run, question, "yes")
-    assert run.run().kind == "done"
+    assert run.answer("yes").run().kind == "done"
     assert run.repository.files["A"] == b"one\ntwo\n"

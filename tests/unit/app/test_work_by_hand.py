@@ -6,7 +6,6 @@ import pytest
 from msgspec.structs import replace
 
 from idumb.app.engine import unfinished_attempts
-from idumb.domain.action import Answer
 from idumb.domain.agent import AgentRequest
 from idumb.domain.errors import Refusal, WorkFailed
 from idumb.domain.plans.plan import HUMAN, Criterion, Task
@@ -31,24 +30,15 @@ def asked(*tasks: Task) -> EngineRun:
     return run
 
 
-def answered(run: EngineRun, choice: str = "done") -> EngineRun:
-    (question,) = run.state.tasks["A"].decisions
-    journal = run.process().journal
-    journal.write(journal.answer_event(Answer(question, choice, "Pat"), "A"))
-    return run
-
-
 def files_of(run: EngineRun, id: str) -> list[str]:
-    kept = run.state.tasks[id].checkpoint
-    assert kept is not None
-    return list(kept.files)
+    return list(run.kept(id).files)
 
 
 def test_a_person_may_commit_the_work_before_the_answer() -> None:
     run = asked(by_hand())
     run.repository.files["README"] = b"fixed"
     run.repository.commit_all("by hand")
-    assert answered(run).run().kind == "done"
+    assert run.answer("done").run().kind == "done"
     assert files_of(run, "A") == ["README"]
 
 
@@ -66,14 +56,14 @@ def test_files_that_other_tasks_of_the_run_change_are_not_the_work_of_a_person()
     run = asked(task("A", files=["*.md"], builder="human", verify=("true",)), task("B", files=["other.md"]))
     run.run()
     run.repository.files["mine.md"] = b"fixed"
-    assert answered(run).run().kind == "done"
+    assert run.answer("done").run().kind == "done"
     assert (files_of(run, "A"), files_of(run, "B")) == (["mine.md"], ["other.md"])
 
 
 def test_a_person_s_work_does_not_stop_later_tasks_that_declare_the_same_file() -> None:
     run = asked(by_hand(), task("B", "A", files=["README"]))
     run.repository.files["README"] = b"fixed"
-    assert answered(run).run().kind == "done"
+    assert run.answer("done").run().kind == "done"
     assert run.repository.files["README"] == b"fixed more"
     assert (files_of(run, "A"), files_of(run, "B")) == (["README"], ["README"])
 
@@ -87,9 +77,9 @@ def test_what_a_person_corrects_after_a_refused_commit_is_judged_again(
     run.repository.files["README"] = b"fixed, badly"
     run.repository.refusing = "a hook said no"
     if waits:
-        assert answered(run).run().kind == "waiting"
+        assert run.answer("done").run().kind == "waiting"
     with pytest.raises(WorkFailed, match="git refused the commit of A: a hook said no") as caught:
-        answered(run, "yes" if waits else "done").run()
+        run.answer("yes" if waits else "done").run()
     assert str(caught.value.hint) == "Fix what git names, then idumb resume 1"
     run.repository.refusing = ""
     run.repository.files["README"] = b"fixed"
@@ -102,10 +92,10 @@ def test_what_a_person_corrects_after_a_refused_commit_is_judged_again(
 def test_work_by_hand_that_fails_its_check_stays_and_can_be_corrected() -> None:
     run = asked(by_hand("README", "new", check="grep -q fixed new"))
     run.repository.files["README"] = b"half"
-    answered(run).run()
+    run.answer("done").run()
     assert (run.status(), run.repository.files["README"]) == ({"A": "waiting"}, b"half")
     run.repository.files |= {"README": b"fixed", "new": b"fixed"}
-    answered(run).run()
+    run.answer("done").run()
     assert (run.status(), files_of(run, "A")) == ({"A": "completed"}, ["README", "new"])
 
 
@@ -115,7 +105,7 @@ def test_work_by_hand_stays_if_idumb_is_killed_while_it_checks_it(monkeypatch: p
 
     run = asked(by_hand(check="grep -q fixed README"))
     run.repository.files["README"] = b"fixed"
-    answered(run)
+    run.answer("done")
     with monkeypatch.context() as patched:
         patched.setattr(MemoryChecks, "_exit_code", killing)
         with pytest.raises(Killed):
@@ -133,9 +123,9 @@ def test_work_by_hand_that_changed_after_it_was_judged_is_not_committed(path: st
     looks = (Criterion("AC-1", "it looks good", HUMAN),)
     run = asked(task("A", files=["README"], builder="human", verify=("true",), acceptance=looks))
     run.repository.files["README"] = b"fixed"
-    assert answered(run).run().kind == "waiting"
+    assert run.answer("done").run().kind == "waiting"
     run.repository.files[path] = b"later"
-    answered(run, answer)
+    run.answer(answer)
     if "." in ends:
         with pytest.raises(Refusal) as caught:
             run.run()
@@ -153,16 +143,16 @@ def test_a_person_is_asked_again_after_each_failed_check_because_an_answer_serve
     run = asked(by_hand(check="grep -q fixed README"))
     for number in range(1, 5):
         assert run.state.tasks["A"].decisions == (f"A.work.{number}",)
-        assert answered(run).run().kind == "waiting"
+        assert run.answer("done").run().kind == "waiting"
     assert "verify 1 failed" in " ".join(run.state.decisions["A.work.5"]["evidence"])
     run.repository.files["README"] = b"fixed"
-    assert answered(run).run().kind == "done"
+    assert run.answer("done").run().kind == "done"
     assert run.state.tasks["A"].attempt.number == 5
 
 
 def test_a_person_who_cannot_do_the_work_is_not_asked_again() -> None:
     run = asked(by_hand(check="grep -q fixed README"))
-    assert answered(run, "not-done").run().kind == "done"
+    assert run.answer("not-done").run().kind == "done"
     assert run.status() == {"A": "failed"}
     assert [event.payload["subject"] for event in run.events("decision.asked")] == ["work", "exhausted"]
 
@@ -172,6 +162,6 @@ def test_an_answer_at_a_terminal_is_recorded_as_a_later_one_is() -> None:
     later, now = asked(by_hand()), EngineRun(by_hand(), answers={"work": "done"})
     later.repository.files["README"] = b"fixed"
     now.asker.works = lambda: now.repository.files.update(README=b"fixed")
-    assert (answered(later).run().kind, now.run().kind) == ("done", "done")
+    assert (later.answer("done").run().kind, now.run().kind) == ("done", "done")
     recorded = [[event.kind for event in run.log.events(run="r1")] for run in (later, now)]
     assert recorded[0] == recorded[1]

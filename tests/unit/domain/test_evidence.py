@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 from msgspec.structs import replace
 
 from idumb.domain import outcome
@@ -14,6 +16,9 @@ from tests.support.cases import every
 PASSED = Evidence("AC-1", "it holds", evidence.PASSED, command="make", seconds=1.23456)
 TOLERATED = Evidence("AC-2", "it failed before as well", evidence.TOLERATED)
 LOAD = ledger.SymbolLine("load", "a.py", ledger.DECLARED, ledger.ADDED, "add load")
+HOLDS = Ledger((ledger.Line("a.py", ledger.DECLARED, ledger.CREATED, "create"),), (LOAD,))
+BROKEN = sorted(evidence.BROKEN)
+OTHER_SUBJECTS = (evidence.SECRET, "gate syntax", "limit files", "precondition 1", "test 1 before")
 
 
 def test_the_log_leaves_out_what_is_empty_or_usual() -> None:
@@ -58,18 +63,11 @@ def test_a_result_is_said_with_its_cause(changes: dict[str, object], words: str)
     assert replace(PASSED, **changes).words == words
 
 
-def test_a_symbol_that_is_not_as_declared_fails_the_task_and_one_that_is_does_not() -> None:
-    stray = replace(LOAD, name="save", status=ledger.UNDECLARED, declared=None)
-    assert evidence.verdict(Ledger((), (LOAD,)), [PASSED]) == (outcome.PASS, "")
-    assert evidence.verdict(Ledger((), (LOAD, stray)), [PASSED]) == (outcome.FAIL, stray.words)
-    assert evidence.feedback("", Ledger((), (LOAD, stray)), [PASSED]) == stray.words
-
-
 def test_a_tolerated_failure_counts_as_proof_and_is_named() -> None:
-    assert evidence.verdict(Ledger(()), [PASSED, TOLERATED]) == (outcome.PASS, TOLERATED.text)
-    assert evidence.verdict(Ledger(()), [TOLERATED]) == (outcome.PASS, TOLERATED.text)
+    assert evidence.verdict(HOLDS, [PASSED, TOLERATED]) == (outcome.PASS, TOLERATED.text)
+    assert evidence.verdict(HOLDS, [TOLERATED]) == (outcome.PASS, TOLERATED.text)
     broken = replace(PASSED, result=evidence.FAILED)
-    assert evidence.verdict(Ledger(()), [TOLERATED, broken]) == (outcome.PARTIAL, "AC-1 failed")
+    assert evidence.verdict(HOLDS, [TOLERATED, broken]) == (outcome.PARTIAL, "AC-1 failed")
 
 
 @every(
@@ -77,18 +75,49 @@ def test_a_tolerated_failure_counts_as_proof_and_is_named() -> None:
     [
         (PASSED, True),
         (TOLERATED, True),
-        (replace(PASSED, level=0), False),
-        (replace(PASSED, subject=evidence.SECRET), False),
-        (replace(PASSED, subject="gate syntax"), False),
-        *((replace(PASSED, result=result), False) for result in (*sorted(evidence.BROKEN), "waiting", "unproven")),
+        *((replace(PASSED, subject=subject), False) for subject in OTHER_SUBJECTS),
+        *((replace(PASSED, result=result), False) for result in (*BROKEN, "waiting", "unproven", "opinion")),
     ],
 )
 def test_only_passed_and_tolerated_checks_of_the_work_prove_it(proof: Evidence, *, real: bool) -> None:
+    """R-RUN-3, R-GATE-1."""
     assert evidence.proves([proof]) is real
-    assert (evidence.verdict(Ledger(()), [proof])[0] == outcome.PASS) is real
+    assert (evidence.verdict(HOLDS, [proof])[0] == outcome.PASS) is real
+
+
+@every("result, level", itertools.product(BROKEN, (1, 2)))
+def test_one_failed_errored_or_timed_out_check_keeps_a_task_from_completing(result: str, level: int) -> None:
+    """R-GATE-6: a timed-out check never counts as passed, and one of a gate or role blocks like any other."""
+    broken = replace(PASSED, subject="validator reviewer", result=result, level=level)
+    assert evidence.verdict(HOLDS, [broken])[0] == outcome.FAIL
+    assert evidence.verdict(HOLDS, [PASSED, broken])[0] == outcome.PARTIAL
+
+
+@every("result", [evidence.PASSED, *BROKEN])
+def test_level_0_neither_blocks_nor_proves(result: str) -> None:
+    """R-GATE-6, R-GATE-1: it is reported."""
+    optional = replace(PASSED, subject="validator reviewer", result=result, level=0)
+    assert evidence.verdict(HOLDS, [PASSED, optional])[0] == outcome.PASS
+    assert evidence.verdict(HOLDS, [optional]) == (outcome.FAIL, "nothing proves this task")
+    assert not evidence.proves([optional])
+
+
+def test_an_unanswered_question_waits_unless_something_failed() -> None:
+    asked = replace(PASSED, subject="AC-2", result=evidence.WAITING)
+    assert evidence.verdict(HOLDS, [PASSED, asked])[0] == evidence.WAITING
+    assert evidence.verdict(HOLDS, [replace(PASSED, result=evidence.FAILED), asked])[0] == outcome.FAIL
+
+
+def test_the_first_failed_proofs_are_named_and_the_rest_counted() -> None:
+    """R-GATE-1: of a gate, with what it found."""
+    failed = [replace(PASSED, subject=f"AC-{number}", result=evidence.FAILED) for number in range(1, 8)]
+    assert evidence.verdict(HOLDS, failed)[1].endswith(", AC-5 failed and 2 more")
+    gate = replace(failed[0], subject="gate syntax", output="a.py:1: no\nb.py:1: no")
+    assert evidence.verdict(HOLDS, [PASSED, gate]) == (outcome.PARTIAL, "gate syntax failed: a.py:1: no …")
 
 
 def test_what_a_ledger_complains_about_is_said_in_full() -> None:
+    stray = replace(LOAD, name="save", status=ledger.UNDECLARED, declared=None)
     lines = (
         ledger.Line("a", ledger.MISSING, None, "create"),
         ledger.Line("b", ledger.MISMATCH, ledger.CREATED, "modify"),
@@ -101,11 +130,15 @@ def test_what_a_ledger_complains_about_is_said_in_full() -> None:
         "b was created, declared modify",
         ".env is protected by .env and was deleted",
         "d was created and is not declared",
+        stray.words,
     )
-    assert evidence.verdict(Ledger(lines), [PASSED]) == (outcome.FAIL, "; ".join(words))
-    assert evidence.feedback("It failed", Ledger(lines), [PASSED]).splitlines() == ["It failed", *words]
+    compared = Ledger(lines, (LOAD, stray))
+    assert evidence.verdict(compared, [PASSED]) == (outcome.FAIL, "; ".join(words))
+    assert evidence.feedback("It failed", compared, [PASSED]).splitlines() == ["It failed", *words]
 
 
-def test_the_next_attempt_learns_the_end_of_a_long_output() -> None:
-    failed = replace(PASSED, result=evidence.FAILED, output="a" * 9 + "b" * 1998 + "c\n")
-    assert evidence.feedback("", Ledger(()), [failed]).splitlines()[-1] == "b" * 1998 + "c"
+def test_feedback_names_the_check_its_command_and_the_end_of_its_output() -> None:
+    """R-RUN-5."""
+    failed = replace(PASSED, result=evidence.FAILED, exit_code=1, output="a" * 9 + "b" * 1998 + "c\n")
+    lines = ["AC-1 failed", "AC-1 (it holds): failed, exit 1", "$ make", "b" * 1998 + "c"]
+    assert evidence.feedback("AC-1 failed", HOLDS, [failed, TOLERATED]).splitlines() == lines

@@ -24,13 +24,8 @@ def test_every_kind_of_agent_failure_has_its_own_text(kind: str) -> None:
 
 def test_a_failure_is_named_with_the_command_that_shows_it() -> None:
     """R-ADAPT-6."""
-    failure = Failure(
-        "1",
-        "T1-01",
-        outcome.FAILED,
-        checks=[("AC-1", "make test"), ("ledger", None)],
-        deviations=["b.txt"],
-    )
+    checks = [("AC-1", "make test"), ("ledger", None)]
+    failure = Failure("1", "T1-01", outcome.FAILED, checks=checks, deviations=["b.txt"])
     expected = commands(failure)
     assert expected[:2] == ["idumb show T1-01 --diff", "idumb amend 1 --accept-deviation T1-01 b.txt"]
     assert "make test" in expected

@@ -37,15 +37,11 @@ def test_the_most_specific_timeout_setting_wins() -> None:
         (configured(2, 15, level_2=20), 15.0),
         (configured(timeout=45), 45.0),
         (Settings(run=RunSettings(validator_timeout=900)), 900.0),
+        (replace(configured(2), run=RunSettings(validator_timeout=900)), 60.0),
     ]
     assert not [
         (settings, timeout) for settings, timeout in cases if gate_table.rule(settings, "validator").timeout != timeout
     ]
-
-
-def test_the_older_validator_setting_does_not_extend_the_strict_timeout_of_level_2() -> None:
-    settings = replace(configured(2), run=RunSettings(validator_timeout=900))
-    assert gate_table.rule(settings, "validator").timeout == 60.0
 
 
 @every("level, ends", [(1, (30, 300)), (2, (10, 60))])

@@ -78,11 +78,7 @@ def test_a_plan_without_change_classes_gets_one_finding() -> None:
         return [(f.line, f.found) for f in findings_of(plan(*tasks), mode=STRICT) if f.code == "task.no-change-class"]
 
     assert unclassified(*silent) == [(1, "T1-01, T1-02, T1-03, T1-04")]
-    assert [line for line, _ in unclassified(replace(silent[0], change="extending"), *silent[1:])] == [
-        2,
-        3,
-        4,
-    ]
+    assert [line for line, _ in unclassified(replace(silent[0], change="extending"), *silent[1:])] == [2, 3, 4]
 
 
 def test_each_unproven_criterion_is_reported_at_its_line_by_the_selected_mode() -> None:
@@ -126,15 +122,6 @@ def test_no_mode_option_makes_a_strict_plan_guided() -> None:
     """R-LOCK-6."""
     strict = plan(mode=STRICT)
     assert codes(strict, mode="guided") == codes(strict) == {*ABSENT, "task.no-change-class"}
-
-
-def test_an_irreversible_task_is_reported_in_both_modes() -> None:
-    """R-LOCK-9."""
-    irreversible = plan(task(rollback=RollbackClass("irreversible", (), "it mails")))
-    for mode in (None, STRICT):
-        assert [f.severity for f in findings_of(irreversible, mode=mode) if f.code == "task.irreversible"] == [
-            "warning"
-        ]
 
 
 def test_one_strict_plan_makes_the_whole_phase_strict() -> None:

@@ -6,11 +6,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from idumb.domain import contract
 from idumb.domain.finding import ERROR, WARNING
-from idumb.domain.intake import registry
 from idumb.domain.intake.rule import StartState
-from idumb.domain.permissions import Policy
 from idumb.domain.plans.plan import (
     Condition,
     Criterion,
@@ -26,7 +23,7 @@ from idumb.domain.plans.plan import (
 from idumb.domain.proof import gate_table
 from idumb.domain.settings import CheckoutSettings, GateSettings, Settings
 from tests.support.cases import every
-from tests.support.intake import SETTINGS, plan, task
+from tests.support.intake import SETTINGS, findings_of, plan, task
 
 NOWHERE = StartState(no_programs=frozenset({"nowhere", "./nowhere"}))
 TWO_FILES = (FileClaim("create", "a.txt"), FileClaim("create", "b.txt"))
@@ -54,11 +51,7 @@ BROKEN: dict[str, tuple[str, str, Plan]] = {
         plan(task(interfaces=(Interface("load", {}),), symbols=(SymbolClaim("remove", "load"),))),
     ),
     "missing file": ("ledger", "path.missing", plan(task(files=(FileClaim("modify", "gone.txt"),)))),
-    "non-goal": (
-        "non-goals",
-        "path.non-goal",
-        plan(task(), non_goals=(NonGoal("NG-1", "no text", paths=("*.txt",)),)),
-    ),
+    "non-goal": ("non-goals", "path.non-goal", plan(task(), non_goals=(NonGoal("NG-1", "no text", paths=("*.txt",)),))),
     "program of a criterion": (
         "criteria",
         "check.no-program",
@@ -90,11 +83,8 @@ BROKEN: dict[str, tuple[str, str, Plan]] = {
 
 def severities(made: Plan, base: Settings = SETTINGS, **gates: int) -> dict[str, str]:
     named: dict[str, Any] = {name.replace("_", "-"): GateSettings(level=level) for name, level in gates.items()}
-    settings = replace(base, gates=named)
-    assembled, wrong = contract.assemble("1", "folder", [made], settings)
-    assert assembled is not None, wrong
-    case = registry.case(assembled, settings, Policy(), None, {}, (), NOWHERE)
-    return {finding.code: finding.severity for finding in registry.findings(case)}
+    found = findings_of(made, settings=replace(base, gates=named), present=NOWHERE)
+    return {finding.code: finding.severity for finding in found}
 
 
 @every("gate, code, made", BROKEN.values())

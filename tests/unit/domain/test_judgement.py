@@ -115,10 +115,7 @@ TASK = Task(
 
 
 def test_places_and_commands_are_read_and_written_in_the_same_form() -> None:
-    rows = [
-        {"criterion": "AC-1", "file": "a.py", "line": 3},
-        {"criterion": "AC-2", "command": "make", "output": "ok"},
-    ]
+    rows = [{"criterion": "AC-1", "file": "a.py", "line": 3}, {"criterion": "AC-2", "command": "make", "output": "ok"}]
     evidence = judgement.read_evidence({"evidence": rows})
     assert evidence == (
         ValidatorEvidence("AC-1", Citation("a.py", 3)),

@@ -30,11 +30,11 @@ def claims(*pairs: tuple[str, str]) -> tuple[FileClaim, ...]:
 
 def test_changes_as_declared_match() -> None:
     compared = ledger.compare(
-        claims(("create", "a"), ("modify", "b"), ("delete", "c"), ("read", "d")),
-        [created("a"), modified("b"), deleted("c")],
+        (*claims(("create", "a"), ("modify", "b"), ("delete", "c"), ("read", "d")), FileClaim("move", "e", "f")),
+        [created("a"), modified("b"), deleted("c"), deleted("e"), created("f")],
     )
     assert compared.holds
-    assert compared.changed == ("a", "b", "c")
+    assert compared.changed == ("a", "b", "c", "e", "f")
 
 
 def test_an_undeclared_change_and_a_missing_one_are_both_named() -> None:
@@ -91,11 +91,6 @@ def test_a_name_with_brackets_is_created_by_a_file_of_exactly_that_name() -> Non
     assert ledger.compare(claims(("create", page)), []).paths(ledger.MISSING) == (page,)
 
 
-def test_a_move_is_a_deletion_and_a_creation() -> None:
-    assert ledger.compare((FileClaim("move", "a", "b"),), [deleted("a"), created("b")]).holds
-    assert ledger.written_paths((FileClaim("move", "a", "b"),)) == ("a", "b")
-
-
 def test_without_declarations_no_change_is_allowed() -> None:
     assert ledger.compare(None, [created("a")]).undeclared == ("a",)
 
@@ -111,6 +106,7 @@ def test_protected_paths_stay_protected_even_if_a_person_accepts_undeclared_chan
 def test_a_name_with_brackets_is_a_literal_name_and_one_with_a_star_is_a_glob() -> None:
     declared = claims(("create", "pages/[id].tsx"), ("modify", "src/*.py"), ("create", "out/"), ("read", "a"))
     assert ledger.named_paths(declared) == ("pages/[id].tsx",)
+    assert ledger.written_paths((FileClaim("move", "a", "b"),)) == ("a", "b")
 
 
 def test_the_rows_of_a_ledger_are_its_files_and_then_its_symbols() -> None:
@@ -176,28 +172,15 @@ def test_a_name_moved_to_another_file_is_neither_added_nor_removed() -> None:
     assert lines == ["recorded: removed load", "recorded: added load"]
 
 
-@every(
-    "path, name, text",
-    [
-        ("tests/test_a.py", "test_load", "def test_load():"),
-        ("tests/test_a.py", "TestLoad", "class TestLoad:"),
-    ],
-)
-def test_private_names_imports_and_tests_need_no_declaration(path: str, name: str, text: str) -> None:
-    change = SymbolSet(path, {}, {name: (text,), "Load": ("pub fn Load",)})
-    lines = ledger.compare_symbols([SymbolClaim("add", "Load")], [change])
-    assert sorted((line.name, line.status) for line in lines) == sorted([("Load", "declared"), (name, "recorded")])
-
-
-@every(
-    "path, name, text",
-    [
-        ("src/a.py", "test_load", "def test_load():"),
-    ],
-)
-def test_other_names_need_a_declaration(path: str, name: str, text: str) -> None:
-    lines = ledger.compare_symbols([], [SymbolSet(path, {}, {name: (text,)})])
-    assert [(line.name, line.status) for line in lines] == [(name, "undeclared")]
+def test_names_of_tests_need_no_declaration_and_others_do() -> None:
+    for path, name, status in (
+        ("tests/test_a.py", "test_load", "recorded"),
+        ("tests/test_a.py", "TestLoad", "recorded"),
+        ("src/a.py", "test_load", "undeclared"),
+    ):
+        change = SymbolSet(path, {}, {name: ("text",), "Load": ("text",)})
+        lines = ledger.compare_symbols([SymbolClaim("add", "Load")], [change])
+        assert {line.name: line.status for line in lines} == {"Load": "declared", name: status}
 
 
 def test_a_declared_name_may_be_in_an_unreadable_file() -> None:

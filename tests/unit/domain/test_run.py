@@ -68,13 +68,6 @@ def test_replaying_a_prefix_and_then_the_rest_equals_replaying_the_whole() -> No
         assert state == tape.state()
 
 
-def test_a_completed_task_has_its_checkpoint() -> None:
-    task = Tape("A").complete("A").state().tasks["A"]
-    assert task.status == outcome.COMPLETED
-    assert task.checkpoint is not None
-    assert task.checkpoint.files == ("f",)
-
-
 def test_an_interrupted_attempt_does_not_count() -> None:
     """An attempt interrupted by the executor's end is not a failure."""
     tape = Tape("A").add("attempt.started", "A", 1, base=BASE, snapshot="s")
@@ -97,11 +90,6 @@ def test_an_attempt_that_is_judged_again_with_the_same_result_does_not_repeat_it
     assert tape.add("attempt.finished", "A", 1, **again).state().tasks["A"].progress.repeated == 0
     tape.add("attempt.started", "A", 2, base=BASE, snapshot="s")
     assert tape.add("attempt.finished", "A", 2, **again).state().tasks["A"].progress.repeated == 1
-
-
-def test_a_waiting_attempt_does_not_count_until_it_is_judged() -> None:
-    task = Tape("A").attempt("A", 1, outcome.WAITING).state().tasks["A"]
-    assert task.progress.attempts == 0
 
 
 def test_consecutive_failures_are_counted_until_a_success() -> None:

@@ -10,6 +10,7 @@ from idumb.domain.finding import ERROR, WARNING, Finding
 from idumb.domain.intake import self_check
 from idumb.domain.plans.plan import Criterion, FileClaim, Plan, RollbackClass, Task, TestIntent
 from idumb.domain.settings import Settings
+from tests.support.cases import every
 
 FILES = (FileClaim("create", "a"),)
 
@@ -37,24 +38,38 @@ def judged(
     return {"score": assessment.score, **{part.name: part.as_dict() for part in assessment.parts}}
 
 
-def test_a_plan_fully_proven_by_commands_has_full_confidence() -> None:
-    score = judged(
-        locked_contract(task(1, "check"), task(2, "verify", verify=("make",))), ready=("steps",), named=("steps",)
-    )
+TESTED = (TestIntent("make test", "fails", "passes"),)
+MAILS = RollbackClass("irreversible", (), "mail")
+NEEDED = {"requirements": {"R-1": "", "R-2": ""}}
+
+
+@every(
+    "tasks, plan, part, value",
+    [
+        ((task(1, "check"), task(2, "verify", verify=("make",))), {}, "proofs", 1.0),
+        ((task(1, "check", "opinion", "human", "check"),), {}, "proofs", 0.5),
+        ((task(1, "opinion", tests=TESTED),), {}, "proofs", 0.5),
+        ((task(1, "check"),), {}, "coverage", None),
+        ((task(1, "check", requirements=("R-1", "R-9")),), NEEDED, "coverage", 0.5),
+        ((task(1, "check", files=None), task(2, "check")), {}, "files", 0.5),
+        ((task(1, "check", rollback=MAILS), task(2, "check")), {}, "reversible", 0.5),
+    ],
+)
+def test_each_part_is_the_share_of_what_is_so(
+    tasks: tuple[Task, ...], plan: dict[str, Any], part: str, value: float | None
+) -> None:
+    """R-GATE-6: opinions and people prove less than commands, and a part without data has no value."""
+    assert judged(locked_contract(*tasks, **plan))[part]["value"] == value
+
+
+def test_a_part_says_why_and_one_without_data_does_not_count() -> None:
+    score = judged(locked_contract(task(1, "check")), ready=("steps",), named=("steps",))
     assert score["score"] == 1.0
-    assert score["proofs"]["why"] == "2 of 2 criteria and tests are proven by commands"
-
-
-def test_opinions_and_people_prove_less_than_commands() -> None:
-    """R-GATE-6."""
-    score = judged(locked_contract(task(1, "check", "opinion", "human", "check")))
-    assert score["proofs"]["value"] == 0.5
-    assert score["score"] < 1.0
-
-
-def test_tests_count_among_the_proofs() -> None:
-    tested = task(1, "opinion", tests=(TestIntent("make test", "fails", "passes"),))
-    assert judged(locked_contract(tested))["proofs"]["value"] == 0.5
+    assert score["proofs"]["why"] == "1 of 1 criteria and tests are proven by commands"
+    covered = judged(locked_contract(task(1, "check", requirements=("R-1",)), **NEEDED))["coverage"]
+    assert covered == {"name": "coverage", "value": 0.5, "weight": 2, "why": "1 of 2 requirements have a task"}
+    assert judged(locked_contract(task(1, "check")))["agents"]["value"] is None
+    assert judged(locked_contract(task(1, "check")), ready=("a",), named=("a", "b"))["agents"]["value"] == 0.5
 
 
 def test_each_warning_costs_one_task_s_share_and_errors_cost_nothing() -> None:
@@ -62,28 +77,6 @@ def test_each_warning_costs_one_task_s_share_and_errors_cost_nothing() -> None:
     assert judged(locked, finding(WARNING))["checks"]["value"] == 0.5
     assert judged(locked, *[finding(WARNING)] * 5)["checks"]["value"] == 0.0
     assert judged(locked, finding(ERROR))["checks"]["value"] == 1.0
-
-
-def test_a_part_without_data_has_no_value_and_does_not_count() -> None:
-    score = judged(locked_contract(task(1, "check")))
-    assert score["coverage"]["value"] is None
-    assert score["agents"]["value"] is None
-    assert score["score"] == 1.0
-
-
-def test_requirements_without_a_task_lower_the_coverage() -> None:
-    locked = locked_contract(task(1, "check", requirements=("R-1", "R-9")), requirements={"R-1": "", "R-2": ""})
-    assert judged(locked)["coverage"] == {
-        "name": "coverage", "value": 0.5, "weight": 2, "why": "1 of 2 requirements have a task"
-    }  # fmt: skip
-
-
-def test_undeclared_files_irreversible_tasks_and_missing_agents_lower_it() -> None:
-    locked = locked_contract(
-        task(1, "check", files=None), task(2, "check", rollback=RollbackClass("irreversible", (), "mail"))
-    )
-    score = judged(locked, ready=("coder",), named=("coder", "reviewer"))
-    assert (score["files"]["value"], score["reversible"]["value"], score["agents"]["value"]) == (0.5, 0.5, 0.5)
 
 
 def test_the_score_is_the_weighted_mean_of_its_parts() -> None:

@@ -41,16 +41,7 @@ def judge(
 @every(
     "first, second, words",
     [
-        (
-            [ADDED],
-            ["removed load in src/a.py"],
-            ["T1-01 declares that it adds load in src/a.py, and T1-02 removed it un"],
-        ),
-        (
-            ["added load in a.ts"],
-            ["removed load in a.ts"],
-            ["T1-01 declares that it adds load in a.ts, and T1-02 remo"],
-        ),
+        ([ADDED], ["removed load in src/a.py"], ["T1-01 declares that it adds load in src/a.py, and T1-02 removed it"]),
         (
             [ADDED],
             ["removed Store.save in a.go", "added x in a.go"],
@@ -184,10 +175,7 @@ def test_opinions_contradict_one_another_about_one_criterion_and_between_two_rol
 @every(
     "row, lines",
     [
-        (
-            {"level": 2, "result": "unproven"},
-            ("T1-01 has an open warning: gate change-class is unproven",),
-        ),
+        ({"level": 2, "result": "unproven"}, ("T1-01 has an open warning: gate change-class is unproven",)),
         ({"result": "unproven"}, ("T1-01 has an open warning: gate change-class is unproven",)),
         (
             {"result": "unproven", "output": "unknown whether it breaks a caller\nmore"},

@@ -45,10 +45,7 @@ def test_a_form_prints(form: str, lines: list[str]) -> None:
 def test_values_are_no_forms() -> None:
     assert forms.fill(
         "{a}[, {b}]\nrows* {a} | {b}", {"a": "{b} [x] | y", "b": "\\1", "rows": [{"a": "| {a}", "b": 1}]}
-    ) == [
-        "{b} [x] | y, \\1",
-        "| {a}  1",
-    ]
+    ) == ["{b} [x] | y, \\1", "| {a}  1"]
 
 
 def _properties(schema: Any) -> set[str]:
