@@ -12,36 +12,6 @@ from tests.support.growth import assert_linear
 from tests.unit.views import examples
 
 
-def test_text_shows_order_waves_dependencies_and_status() -> None:
-    """R-PLAN-6."""
-    log = examples.partial_run()
-    assert graphs.text(log.contract, log.statuses) == (
-        "Phase 1: 5 tasks in 3 waves, 3 dependencies\n"
-        "\n"
-        "Wave 1 (needs nothing)\n"
-        "  1. completed  T1-01  Slug function\n"
-        "  4. completed  T1-04  Documentation\n"
-        "\n"
-        "Wave 2\n"
-        "  2. failed     T1-02  Unique slugs  <- T1-01\n"
-        "  5. waiting    T1-05  Choose a name  <- T1-04\n"
-        "\n"
-        "Wave 3\n"
-        "  3. blocked    T1-03  Addresses in the site map  <- T1-02\n"
-    )
-
-
-def test_mermaid_shows_every_task_and_edge_and_the_status_as_text() -> None:
-    """R-PLAN-6: meaning is never by colour alone."""
-    log = examples.partial_run()
-    drawn = graphs.mermaid(log.contract, log.statuses)
-    assert drawn.startswith("flowchart TD\n")
-    assert '    n1["T1-02: Unique slugs<br/>failed"]:::failed\n' in drawn
-    assert re.findall(r"n\d --> n\d", drawn) == ["n0 --> n1", "n1 --> n2", "n3 --> n4"]
-    assert "classDef failed" in drawn
-    assert "classDef running" not in drawn
-
-
 def test_mermaid_labels_cannot_escape_their_quotes_or_the_fence() -> None:
     drawn = graphs.mermaid(examples.slugs(title=examples.NASTY + '"] %%{init: {}}%% ```'))
     line = next(line for line in drawn.splitlines() if "T1-02" in line)
