@@ -33,7 +33,7 @@ def test_case_gives_the_result_of_the_reference(name: str) -> None:
 
 @every("place", sorted(golden.DIALECTS.glob("*.md")))
 def test_a_plan_in_another_dialect_gives_the_result_of_the_reference(place: Path) -> None:
-    """R-PLAN-2: also where it has errors, and at the path where its tool keeps it."""
+    """R-PLAN-2, R-RUN-3, R-LOCK-7: also with errors, and at its path. `own-…` are no plans of another tool."""
     expected = golden.expected(place)
     parsed = plan_parser.parse(place.read_bytes(), expected["path"])
     found = {"path": expected["path"], "dialect": parsed.dialect, **golden.outcome(parsed)}

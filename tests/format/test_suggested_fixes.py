@@ -88,44 +88,6 @@ def test_a_field_next_to_its_checklist_task_belongs_below_it() -> None:
     assert findings[1].fix == "indent it below its task"
 
 
-OLD = "### Task T2-001: A\n\n- **Description:** B\n- **Estimate:** 2h\n- **Acceptance Criteria:**\n  - [ ] C\n"
-
-
-@every(
-    "head, task",
-    [
-        ("type: plan\nphase: 2\nplan: 1\ntitle: T\nmode: strict", "- **Rollback:** irreversible: it sends mail\n"),
-        ("type: plan\nphase: 2\nplan: 1\ntitel: T\ngoal: G", ""),
-        ("type: plan\nphase: 2\nplan: 1\ntitle: T\ngoal: G\nwave: 1\nautonomous: true", ""),
-        ("phase: 2\nplan: 1\nsuccess_criteria: [A]", ""),
-        ("phase: 2\nplan: 1\nsuccess-criteria: [A]", ""),
-        ("phase: 2\nplan: 1\ntitel: T\ngoal: G", ""),
-        ('"type": plan\n"phase": 2\n"plan": 1\n"title": T\n"mode": strict', ""),
-        ("{type: plan, phase: 2, plan: 1, title: T, mode: strict}", ""),
-        ("type: Plan\nphase: 2\nplan: 1\ntitle: T", ""),
-        ("phase: 2\nplan: 1\nwave: 1\nautonomous: true\nMODE: Strict", ""),
-        ("phase: 2\nphase_name: A\nmode: strct", ""),
-        (" type: plan\n phase: 2\n plan: 1\n title: T", ""),
-        ("phase: 2\nplan: 1", "- Rollback: reversible\n"),
-        ("phase: 2\nplan: 1\nwave: 1\nautonomous: true", "- **Rollback:** irreversible: it sends mail\n"),
-        ("phase: 2\nphase_name: A", "- **Change:** breaking\n"),
-        ("phase: 2\nplan: 1", "\n```yaml steps\n- {tool: run, intent: i, arguments: {command: a}}\n```\n"),
-    ],
-)
-def test_a_plan_of_idumb_with_a_mistake_is_never_read_as_another_tool_s(head: str, task: str) -> None:
-    """R-PLAN-2: a strict plan would run as guided."""
-    read = plan_parser.parse(f"---\n{head}\n---\n\n## Tasks\n\n{OLD}{task}".encode(), "01-PLAN.md")
-    assert (read.plan, read.dialect) == (None, "plan")
-    assert {"plan.missing-key", "plan.unknown-key"} & {f.code for f in errors(read.findings)}
-
-
-@every("marks", [" ---", "\t---", "\n---"])
-def test_front_matter_that_is_not_at_the_start_makes_no_plan_of_another_tool(marks: str) -> None:
-    text = f"{marks}\ntype: plan\nphase: 2\nplan: 1\ntitle: T\nmode: strict\n---\n\n## Tasks\n\n{OLD}"
-    read = plan_parser.parse(text.encode(), "01-PLAN.md")
-    assert (read.plan, read.dialect) == (None, "plan")
-
-
 def test_a_description_that_is_no_text_does_not_suggest_itself() -> None:
     fence = "```yaml task\nid: T2-01\ntitle: A\nacceptance: [{text: a, human: true}]\ndescription: [a, b]\n```\n"
     (finding,) = errors(found_in(f"## Tasks\n\n{fence}"))
