@@ -12,6 +12,7 @@ from idumb.app.ports import StopRequest
 from idumb.domain.errors import Refusal
 from idumb.store.ownership import FileOwnership
 from tests.adapters.store.opened import OpenedLog
+from tests.support.errors import refusing
 from tests.support.memory_ownership import MemoryOwnership, MemoryWorktree
 
 
@@ -58,77 +59,46 @@ def refused(owner: FileOwnership | MemoryOwnership, *, force: bool = False) -> s
     return caught.value.code
 
 
-def test_a_working_tree_has_one_owner(contest: Contest) -> None:
+def test_a_living_owner_is_the_only_one_and_no_force_overtakes_it(contest: Contest) -> None:
+    """A process that never was the owner passes the guard."""
     fence = contest.first.acquire("first")
-    assert refused(contest.second) == "lock.held"
-    assert contest.first.check(fence)
-    assert not contest.second.check(fence)
-
-
-def test_an_owner_cannot_acquire_its_working_tree_again(contest: Contest) -> None:
-    contest.first.acquire("first")
-    assert refused(contest.first) == "lock.held"
-
-
-def test_each_owner_has_a_higher_token_than_the_one_before(contest: Contest) -> None:
-    fences = []
-    for owner in (contest.first, contest.second, contest.first):
-        fences.append(owner.acquire("idumb"))
-        owner.release()
-    assert fences == [1, 2, 3]
-
-
-def test_only_the_present_token_of_the_present_owner_is_valid(contest: Contest) -> None:
-    old = contest.first.acquire("first")
-    contest.first.release()
-    assert not contest.first.check(old)
-    new = contest.second.acquire("second")
-    assert contest.second.check(new)
-    assert not contest.second.check(old)
-    assert not contest.first.check(new)
-
-
-def test_a_process_that_never_was_the_owner_passes_the_guard(contest: Contest) -> None:
-    fence = contest.first.acquire("first")
+    assert [refused(owner) for owner in (contest.second, contest.first)] == ["lock.held"] * 2
+    assert refused(contest.second, force=True) == "lock.held"
     contest.second.guard()
     contest.first.guard()
-    assert contest.first.check(fence)
+    assert (contest.first.check(fence), contest.second.check(fence)) == (True, False)
 
 
-def test_a_living_owner_on_this_machine_is_not_overtaken_by_force(contest: Contest) -> None:
+def test_each_owner_has_a_higher_token_and_only_the_present_one_is_valid(contest: Contest) -> None:
+    fences: list[int] = []
+    for owner, other in ((contest.first, contest.second), (contest.second, contest.first)) * 2:
+        fences.append(owner.acquire("idumb"))
+        assert [fence for fence in fences if owner.check(fence)] == fences[-1:]
+        assert not any(map(other.check, fences))
+        owner.release()
+        assert not owner.check(fences[-1])
+    assert fences == [1, 2, 3, 4]
+
+
+def test_an_owner_on_another_machine_is_overtaken_only_by_force_and_does_nothing_from_then_on(contest: Contest) -> None:
+    """Neither does it release what the new owner has."""
     fence = contest.first.acquire("first")
-    assert refused(contest.second, force=True) == "lock.held"
-    assert contest.first.check(fence)
-
-
-def test_an_owner_on_another_machine_is_overtaken_only_by_force(contest: Contest) -> None:
-    contest.first.acquire("first")
     contest.move_owner_away()
     assert refused(contest.second) == "lock.elsewhere"
-    assert contest.second.acquire("second", force=True) == 2
-
-
-def test_the_guard_refuses_an_owner_that_was_overtaken_from_then_on(contest: Contest) -> None:
-    fence = contest.first.acquire("first")
-    contest.move_owner_away()
     new = contest.second.acquire("second", force=True)
+    assert new == fence + 1
     for _ in range(2):
-        with pytest.raises(Refusal) as caught:
+        with refusing("lock.lost"):
             contest.first.guard()
-        assert caught.value.code == "lock.lost"
-    assert not contest.first.check(fence)
-    contest.second.guard()
-    assert contest.second.check(new)
-
-
-def test_the_release_of_an_overtaken_owner_leaves_the_tree_to_the_new_one(contest: Contest) -> None:
-    contest.first.acquire("first")
-    contest.move_owner_away()
-    new = contest.second.acquire("second", force=True)
+    assert (contest.first.check(fence), contest.second.check(new)) == (False, True)
     contest.first.release()
     assert contest.second.check(new)
     contest.second.guard()
+    assert (contest.second.holder() or {})["command"] == "second"
     assert refused(contest.first) == "lock.held"
+    contest.second.release()
+    contest.first.acquire("again")
+    contest.first.guard()
 
 
 def test_releasing_twice_or_without_ownership_does_nothing(contest: Contest) -> None:
@@ -153,27 +123,18 @@ def test_the_holder_is_shown_with_its_command_and_token_while_there_is_one(conte
     assert (contest.second.holder() or {})["standing"] == "elsewhere"
 
 
-def test_a_request_to_stop_reaches_the_owner_that_it_names(contest: Contest) -> None:
+def test_a_request_to_stop_reaches_only_the_owner_that_it_names(contest: Contest) -> None:
+    """Neither a later owner, nor the same process once it is the owner again."""
     contest.first.acquire("first")
     assert contest.first.stop_request() is None
-    contest.second.ask_to_stop_after_task(contest.second.holder() or {}, "Pat", "lunch")
+    named = contest.second.holder() or {}
+    contest.second.ask_to_stop_after_task(named, "Pat", "lunch")
     assert contest.first.stop_request() == StopRequest("Pat", "lunch", after_task=True)
     assert contest.second.stop_request() is None
-
-
-def test_a_request_to_stop_does_not_reach_a_later_owner(contest: Contest) -> None:
-    contest.first.acquire("first")
-    contest.second.ask_to_stop_after_task(contest.second.holder() or {}, "Pat", "lunch")
     contest.first.release()
     contest.second.acquire("second")
-    assert contest.second.stop_request() is None
-    assert contest.first.stop_request() is None
-
-
-def test_a_request_to_an_earlier_owner_is_ignored(contest: Contest) -> None:
+    assert contest.second.stop_request() is contest.first.stop_request() is None
+    contest.second.release()
     contest.first.acquire("first")
-    earlier = contest.second.holder() or {}
-    contest.first.release()
-    contest.first.acquire("first")
-    contest.second.ask_to_stop_after_task(earlier, "Pat", "lunch")
+    contest.second.ask_to_stop_after_task(named, "Pat", "lunch")
     assert contest.first.stop_request() is None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import pytest
 
@@ -12,6 +12,7 @@ from idumb.git import discover
 from idumb.git.checkouts.checkout import Checkout
 from idumb.git.history import GitHistory
 from idumb.git.trees import GitTrees
+from tests.support.errors import refusing
 from tests.support.gitrepo import GitSandbox
 from tests.support.memory_repository import MemoryHistory, MemoryRepository, MemoryTrees
 
@@ -134,7 +135,9 @@ def test_a_scan_of_the_same_files_is_the_same_tree(folder: Folder) -> None:
     assert folder.trees.scan() == first
 
 
-def test_changes_name_what_was_created_modified_and_deleted_in_the_order_of_paths(folder: Folder) -> None:
+def test_changes_name_what_was_created_modified_and_deleted_in_the_order_of_paths_with_both_entries(
+    folder: Folder,
+) -> None:
     for path in ("b", "a/kept", "c"):
         folder.write(path, b"1")
     old = folder.trees.scan()
@@ -144,20 +147,11 @@ def test_changes_name_what_was_created_modified_and_deleted_in_the_order_of_path
     new = folder.trees.scan()
     assert list(kinds(folder, old, new).items()) == [("b", "modified"), ("c", "deleted"), ("z", "created")]
     assert kinds(folder, new, old) == {"b": "modified", "c": "created", "z": "deleted"}
+    entries = [(folder.trees.entry(old, path), folder.trees.entry(new, path)) for path in ("b", "c", "z")]
+    assert [(change.old, change.new) for change in folder.trees.changes(old, new)] == entries
+    contents = [tuple(entry and folder.trees.read(entry.oid) for entry in pair) for pair in entries]
+    assert contents == [(b"1", b"2"), (b"1", None), (None, b"new")]
     assert folder.trees.changes(new, new) == ()
-
-
-def test_a_change_carries_the_entries_of_both_sides(folder: Folder) -> None:
-    folder.write("a", b"1")
-    old = folder.trees.scan()
-    folder.write("a", b"2")
-    folder.write("b", b"3")
-    new = folder.trees.scan()
-    modified, created = folder.trees.changes(old, new)
-    assert modified.old is not None
-    assert modified.new is not None
-    assert (folder.trees.read(modified.old.oid), folder.trees.read(modified.new.oid)) == (b"1", b"2")
-    assert (created.old, created.new) == (None, folder.trees.entry(new, "b"))
 
 
 def test_an_ignored_file_is_scanned_only_by_its_name(folder: Folder) -> None:
@@ -233,31 +227,24 @@ def test_after_a_snapshot_and_changes_restore_brings_every_byte_back(folder: Fol
 
 
 def test_restore_writes_nothing_if_one_path_is_not_as_expected(folder: Folder) -> None:
-    for path in ("a", "b", "c"):
+    for path in ("a", "again", "b", "c"):
         folder.write(path, b"1")
     base = folder.trees.scan()
+    folder.remove("again")
     for path in ("a", "b", "c", "new"):
         folder.write(path, b"2")
     tree = folder.trees.scan()
-    folder.write("b", b"mine")
+    for path in ("again", "b", "new"):
+        folder.write(path, b"mine")
     folder.remove("c")
-    folder.write("new", b"mine")
     before = folder.files()
-    assert folder.trees.restore(base, tree, ["a", "b", "c", "new"]) == (
+    assert folder.trees.restore(base, tree, ["a", "again", "b", "c", "new"]) == (
+        Conflict("again", "was created since"),
         Conflict("b", "was changed since"),
         Conflict("c", "was deleted since"),
         Conflict("new", "was changed since"),
     )
     assert folder.files() == before
-
-
-def test_restore_refuses_a_path_that_somebody_created_again(folder: Folder) -> None:
-    folder.write("a", b"1")
-    base = folder.trees.scan()
-    folder.remove("a")
-    tree = folder.trees.scan()
-    folder.write("a", b"mine")
-    assert folder.trees.restore(base, tree, ["a"]) == (Conflict("a", "was created since"),)
 
 
 def test_restore_can_be_repeated_and_a_path_that_is_restored_is_no_conflict(folder: Folder) -> None:
@@ -273,20 +260,16 @@ def test_restore_can_be_repeated_and_a_path_that_is_restored_is_no_conflict(fold
     assert folder.files() == {"a": b"1", "b": b"1"}
 
 
-def test_forced_restore_overwrites_whatever_is_there(folder: Folder) -> None:
+def test_restore_writes_only_the_named_paths_and_by_force_whatever_is_there(folder: Folder) -> None:
     folder.write("a", b"1")
     base = folder.trees.scan()
+    for path in ("a", "other"):
+        folder.write(path, b"2")
+    tree = folder.trees.scan()
+    assert folder.trees.restore(base, tree, ["a"]) == ()
+    assert folder.files() == {"a": b"1", "other": b"2"}
     folder.write("a", b"mine")
-    assert folder.trees.restore(base, base, ["a"], force=True) == ()
-    assert folder.files() == {"a": b"1"}
-
-
-def test_restore_writes_only_the_named_paths(folder: Folder) -> None:
-    folder.write("a", b"1")
-    base = folder.trees.scan()
-    folder.write("a", b"2")
-    folder.write("other", b"2")
-    assert folder.trees.restore(base, folder.trees.scan(), ["a"]) == ()
+    assert folder.trees.restore(base, tree, ["a"], force=True) == ()
     assert folder.files() == {"a": b"1", "other": b"2"}
 
 
@@ -300,9 +283,8 @@ def test_blobs_are_kept_by_name_under_a_ref(folder: Folder) -> None:
 
 
 def test_an_object_that_is_missing_is_a_refusal(folder: Folder) -> None:
-    with pytest.raises(Refusal) as caught:
+    with refusing("git.object-missing"):
         folder.trees.read("0" * 39 + "1")
-    assert caught.value.code == "git.object-missing"
 
 
 def test_before_the_first_commit_head_has_a_branch_and_no_commit(folder: Folder) -> None:
@@ -366,14 +348,24 @@ def test_the_branch_does_not_move_if_head_is_not_the_expected_one(folder: Folder
 
 
 def test_trailers_are_read_from_head_back_to_a_commit_newest_first(folder: Folder) -> None:
+    """Ours alone, and only in the last paragraph of a message."""
+    assert folder.history.trailers_since(None) == ()
     folder.write("a", b"1")
     start = folder.commit()
     base = commit(folder, head=start, message="start\n\nIdumb-Task: T0\n")
-    first = commit(folder, head=base, message="one\n\nIdumb-Run: r\nIdumb-Task: T1\n")
-    other = commit(folder, head=first, message="a person's")
-    second = commit(folder, head=other, message="two\n\nIdumb-Run: r\nIdumb-Task: T2\n")
-    assert [(c, t["Idumb-Task"]) for c, t in folder.history.trailers_since(base)] == [(second, "T2"), (first, "T1")]
-    assert [t["Idumb-Task"] for _, t in folder.history.trailers_since(None)] == ["T2", "T1", "T0"]
+    first = commit(folder, head=base, message="one\n\nReviewed-by: Pat\nIdumb-Run: r1\nIdumb-Task: T1\n")
+    other = commit(folder, head=first, message="words of the user about Idumb-Run: r9")
+    second = commit(folder, head=other, message="two\n\nbody\n\nIdumb-Run: r1\nIdumb-Task: T2\n")
+
+    def rows(*arguments: Any) -> list[tuple[str, dict[str, str]]]:
+        """Return the trailers without that of a project."""
+        found = folder.history.trailers_since(*arguments)
+        return [(at, {name: text for name, text in ours.items() if name != "Idumb-Project"}) for at, ours in found]
+
+    rows_of_run = [(at, {"Idumb-Run": "r1", "Idumb-Task": task}) for at, task in ((second, "T2"), (first, "T1"))]
+    assert rows(base) == rows_of_run
+    assert rows(None) == [*rows_of_run, (base, {"Idumb-Task": "T0"})]
+    assert rows(None, 1) == rows_of_run[:1]
 
 
 def test_head_descends_from_its_ancestors_alone(folder: Folder) -> None:
