@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.adapters.store.test_approvals import allow, make_key
 from tests.support import approvals, seed
 from tests.support.answer import Answer
 from tests.support.approvals import CHECK, FIELDS, STRICT, approve, contract, may_start, refused, run
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import prepared_project
 from tests.support.project import Project, making, shell, task, write
+from tests.support.ssh_keys import allow, make_key
 from tests.support.terminal import answering
 
 project = prepared_project(approvals.create)

@@ -12,7 +12,6 @@ from pathlib import Path
 
 import pytest
 
-from tests.adapters.store.test_approvals import make_key
 from tests.support import doctor as doctors
 from tests.support import project as projects
 from tests.support.doctor import store
@@ -20,6 +19,7 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import Prepared
 from tests.support.project import making
+from tests.support.ssh_keys import make_key
 
 
 def test_each_step_has_an_entry_and_an_event_changed_outside_the_program_is_detected(prepared: Prepared) -> None:

@@ -84,7 +84,7 @@ def site(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> GitSandbox:
 
 
 def test_a_repeated_status_is_answered_from_the_record(site: GitSandbox) -> None:
-    """The first call after a change reads the log and the plans; every other one reads the record of that call."""
+    """R-LOG-2: the first call after a change reads the log and the plans; every other one the record of that call."""
     for command in ("status", "next"):
         assert among(loaded(site.root, command), NOT_FOR_STATUS) == set(), command
 

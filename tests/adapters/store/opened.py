@@ -7,9 +7,6 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
-
-from idumb.domain.errors import StoreError
 from idumb.domain.runs.event import NewEvent
 from idumb.store.backups import LogBackups
 from idumb.store.connection import Database
@@ -71,10 +68,3 @@ def without_triggers(path: Path, *statements: str) -> None:
             db.execute(f"DROP TRIGGER {name}")
         for statement in statements:
             db.execute(statement)
-
-
-def code_of(action: Callable[..., object], *arguments: object) -> str:
-    """Return the code of the error that the action raises."""
-    with pytest.raises(StoreError) as caught:
-        action(*arguments)
-    return caught.value.code

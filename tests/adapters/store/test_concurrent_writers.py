@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import os
 import random
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.adapters.store.opened import OpenedLog
-from tests.meta import source
+from tests.support import python
 
 WRITER = """
 import sys
@@ -31,16 +28,7 @@ print("done")
 
 def test_many_processes_append_at_once_and_no_event_is_lost(opened: OpenedLog) -> None:
     """R-LOG-5: each process uses its own working tree, starting before a database exists."""
-    writers = [
-        subprocess.Popen(
-            [sys.executable, "-c", WRITER, str(opened.folder), f"w{number}", "15"],
-            env={**os.environ, "PYTHONPATH": str(source.ROOT)},
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            text=True,
-        )
-        for number in range(4)
-    ]
+    writers = [python.start(WRITER, opened.folder, f"w{number}", "15") for number in range(4)]
     assert [writer.communicate()[0] for writer in writers] == ["done\n"] * 4
     assert opened.log.verify().count == 60
     for number in range(4):
@@ -55,12 +43,7 @@ KILLED = WRITER.replace('print("done")', "").replace(
 
 def appended_until_killed(opened: OpenedLog, number: int) -> int:
     """Kill a writer while it is at event `number` of its own or later; how many events are known to be durable."""
-    writer = subprocess.Popen(
-        [sys.executable, "-c", KILLED, str(opened.folder), "main", "0"],
-        env={**os.environ, "PYTHONPATH": str(source.ROOT)},
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    writer = python.start(KILLED, opened.folder, "main", "0")
     assert writer.stdout is not None
     # The number is printed before the append, so the one before it is durable.
     last = next(int(line) for line in writer.stdout if int(line) >= number)

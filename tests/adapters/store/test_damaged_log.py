@@ -9,8 +9,9 @@ from pathlib import Path
 
 from idumb.domain.errors import StoreError
 from idumb.domain.runs.event import NewEvent
-from tests.adapters.store.opened import OpenedLog, code_of, outside, without_triggers
+from tests.adapters.store.opened import OpenedLog, outside, without_triggers
 from tests.support.cases import every
+from tests.support.errors import code_of
 
 
 @every(
@@ -77,19 +78,6 @@ def test_every_flipped_byte_is_detected(opened: OpenedLog) -> None:
         finally:
             again.close()
     assert noticed > 20
-
-
-@every("missing", ["removed", "emptied"])
-def test_a_missing_database_is_not_replaced_by_an_empty_one(tmp_path: Path, missing: str) -> None:
-    opened = OpenedLog(tmp_path)
-    fence = opened.fill(2)
-    opened.close()
-    if missing == "removed":
-        opened.path.unlink()
-    else:
-        opened.path.write_bytes(b"")
-    assert code_of(opened.log.head) == "store.missing"
-    assert code_of(opened.append, fence) == "store.missing"
 
 
 def test_another_log_of_the_same_length_is_refused(tmp_path: Path) -> None:
@@ -197,6 +185,8 @@ def test_side_files_of_write_ahead_mode_lose_nothing(opened: OpenedLog) -> None:
     assert opened.log.verify().count == 4
     opened.close()
     assert not opened.path.with_name("store.db-wal").exists()
+    with outside(opened.path) as db:
+        assert db.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
 def test_a_folder_in_place_of_the_database_is_a_clear_error(opened: OpenedLog) -> None:

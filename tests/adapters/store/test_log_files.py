@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import gzip
 import sqlite3
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from idumb.domain.errors import IdumbError
 from idumb.domain.runs.event import NewEvent
 from idumb.store import backups
 from idumb.store.event_log import SqliteLogFiles
 from idumb.system import atomic_write
 from tests.adapters.store.opened import OpenedLog, outside, without_triggers
 from tests.support.cases import every
+from tests.support.errors import code_of
 
 
 def two_runs(folder: Path) -> OpenedLog:
@@ -37,12 +36,6 @@ def opened(tmp_path: Path) -> OpenedLog:
 @pytest.fixture
 def files(opened: OpenedLog) -> SqliteLogFiles:
     return SqliteLogFiles(opened.log.database)
-
-
-def code_of(action: Callable[[], object]) -> str:
-    with pytest.raises(IdumbError) as caught:
-        action()
-    return caught.value.code
 
 
 def rows(opened: OpenedLog) -> int:

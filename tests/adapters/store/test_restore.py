@@ -12,8 +12,9 @@ import pytest
 from idumb.domain.errors import StoreError
 from idumb.domain.runs.event import NewEvent
 from idumb.store import backups, doctor_checks, event_log
-from tests.adapters.store.opened import OpenedLog, code_of, outside, without_triggers
+from tests.adapters.store.opened import OpenedLog, outside, without_triggers
 from tests.support.cases import every
+from tests.support.errors import code_of
 from tests.support.fixed_clock import FixedClock
 
 
@@ -112,25 +113,18 @@ def test_what_no_backup_has_is_said_and_recorded(opened: OpenedLog) -> None:
     assert list(opened.log.events())[-1].payload["known"] == 23
 
 
-def assert_restored_as_a_whole_twice(opened: OpenedLog) -> None:
-    """Lose the log and restore it, then lose what was restored."""
+def test_a_restored_log_that_is_lost_again_is_restored_as_a_whole_in_spite_of_damaged_backups(
+    opened: OpenedLog,
+) -> None:
+    """Neither one of the same number keeps it from being backed up, nor as many newer ones as are kept."""
+    for number in range(22, 26):
+        Path(opened.backups.folder, f"{number:012d}.db").write_bytes(b"damaged")
     for events in (21, 22):
         opened.close()
         opened.path.unlink()
         recovery = doctor_checks.plan(opened.log.database)
         assert (recovery.is_whole, recovery.events) == (True, events)
         fix(opened)
-
-
-def test_a_restored_log_that_is_lost_again_is_restored_as_a_whole(opened: OpenedLog) -> None:
-    assert_restored_as_a_whole_twice(opened)
-
-
-def test_damaged_backups_do_not_keep_a_restored_log_from_being_backed_up(opened: OpenedLog) -> None:
-    """Neither one of the same number, nor as many newer ones as are kept."""
-    for number in range(22, 26):
-        Path(opened.backups.folder, f"{number:012d}.db").write_bytes(b"damaged")
-    assert_restored_as_a_whole_twice(opened)
     assert len(list(Path(opened.backups.folder).glob("*.damaged-1"))) == 4
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,7 +10,6 @@ import pytest
 
 from idumb.store import status_view
 from tests.adapters.store.opened import OpenedLog, outside
-from tests.meta import source
 from tests.support.cases import every
 
 PLAN = ".planning/phases/1/01-01-PLAN.md"
@@ -150,17 +147,3 @@ def test_every_commit_by_another_program_changes_the_signature(place: Place) -> 
     with outside(place.opened.path) as db:
         db.execute("UPDATE owners SET fence = fence + 1")
     assert status_view.store_signature(str(place.opened.path)) != before
-
-
-def test_reading_the_record_loads_no_database_or_heavy_module() -> None:
-    """R-LOG-2."""
-    code = "import sys; import idumb.store.status_view; print(*sorted(sys.modules))"
-    result = subprocess.run(
-        [sys.executable, "-S", "-c", code],
-        env={**os.environ, "PYTHONPATH": str(source.ROOT)},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    dear = {"dataclasses", "datetime", "hashlib", "inspect", "pathlib", "sqlite3", "subprocess", "typing"}
-    assert dear.isdisjoint(result.stdout.split())
