@@ -18,7 +18,7 @@ from idumb.domain.agent import BUILDER, PLANNER, AgentRequest, AgentResult
 from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
 from idumb.system import process_tree
-from tests.support import acp_agent
+from tests.support import acp_agent, programs
 from tests.support.cases import every
 from tests.support.equipment import equipped
 from tests.support.patience import patient
@@ -116,9 +116,7 @@ def test_the_version_is_that_of_the_agent_s_package(tmp_path: Path) -> None:
     """R-ENV-1: the version is read from a file, and nothing is started."""
     (tmp_path / "node_modules/agent").mkdir(parents=True)
     (tmp_path / "node_modules/agent/package.json").write_text('{"version": "1.2.3"}', encoding="utf-8")
-    program = tmp_path / "node_modules/agent/run"
-    program.write_text("#!/bin/sh\ntouch started\n", encoding="utf-8")
-    program.chmod(0o755)
+    program = programs.script(tmp_path / "node_modules/agent/run", "touch started")
     assert acp.AcpAgent(Binding("a", "acp", (str(program),)), equipped(tmp_path / "work")).version == "1 1.2.3"
     assert acp.AcpAgent(Binding("a", "acp", ("no-such-program",)), equipped(tmp_path / "work")).version == "1"
 
@@ -134,27 +132,21 @@ def test_the_prompt_arrives_whole_at_any_length(tmp_path: Path) -> None:
     assert result.reply == "mode plan;" + prompt
 
 
-@every("way, notice", [("models", "model big;mode plan;"), ("options", "which is big;mode plan;")])
+@every("way, notice", [("models", "model big;"), ("options", "which is big;"), ("listed", "which is other;")])
 def test_the_model_is_selected_in_the_way_the_agent_offers(tmp_path: Path, way: str, notice: str) -> None:
     """R-ADAPT-1."""
-    result = ask(tmp_path, way, "say", "Done.", model="big", options={"mode": "plan"})
-    assert (result.reply, result.model) == (f"{notice}Done.", "big")
+    model = "other" if way == "listed" else "big"
+    result = ask(tmp_path, way, "say", "Done.", model=model, options={"mode": "plan"})
+    assert (result.reply, result.model) == (f"{notice}mode plan;Done.", model)
 
 
-def test_an_agent_without_a_choice_of_models_is_not_asked_for_one(tmp_path: Path) -> None:
-    """R-ADAPT-1: no other model is used silently."""
-    result = ask(tmp_path, "fixed", "write", "a.txt", model="big")
+@every("script, words", [("fixed", "the model big"), ("listed", "")])
+def test_a_model_that_the_agent_does_not_offer_is_refused(tmp_path: Path, script: str, words: str) -> None:
+    """R-ADAPT-1, R-ADAPT-2: no other model is used silently, also by an agent without a choice of models."""
+    result = ask(tmp_path, script, "write", "a.txt", model="big")
     assert (result.outcome, result.failure, result.model) == (outcome.ERRORED, agent.UNKNOWN_MODEL, None)
-    assert "the model big" in result.message
+    assert words in result.message
     assert not (tmp_path / "a.txt").exists()
-
-
-def test_an_unlisted_model_is_refused(tmp_path: Path) -> None:
-    """R-ADAPT-1, R-ADAPT-2."""
-    result = ask(tmp_path, "listed", "write", "a.txt", model="big")
-    assert (result.outcome, result.failure) == (outcome.ERRORED, agent.UNKNOWN_MODEL)
-    assert not (tmp_path / "a.txt").exists()
-    assert ask(tmp_path, "listed", "say", "Done.", model="other").reply == "which is other;Done."
 
 
 def test_claude_code_gets_any_model_id_with_the_session(tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.permissions import SandboxSettings
 from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
-from tests.support import acp_agent
+from tests.support import acp_agent, programs
 from tests.support.cases import every
 from tests.support.equipment import equipped
 
@@ -28,14 +28,10 @@ REQUEST = AgentRequest(BUILDER, plan.Task("T1-01", "Work"), "the prompt", "", ()
 
 def as_one(name: str, folder: Path, *script: str, role: str = BUILDER, **of_request: Any) -> AgentResult:
     """The answer of an agent that a script plays, after it noted its arguments and its variables."""
-    program = folder / "bin" / name
-    program.parent.mkdir(exist_ok=True)
     played = shlex.join([sys.executable, acp_agent.__file__, *script])
     seen = f'env > {folder}/seen\nfind "$HOME" -name "*.json" -exec cat {{}} + > {folder}/settings'
-    program.write_text(
-        f'#!/bin/sh\nfor a in "$@"; do echo "$a"; done > {folder}/arguments\n{seen}\nexec {played}\n', encoding="utf-8"
-    )
-    program.chmod(0o755)
+    given = f'for a in "$@"; do echo "$a"; done > {folder}/arguments'
+    program = programs.script(folder / "bin" / name, f"{given}\n{seen}\nexec {played}")
     (folder / "work").mkdir(exist_ok=True)
     return acp.AcpAgent(
         Binding("it", name, (str(program),), options={"shell": True}, model="big"), equipment(folder)

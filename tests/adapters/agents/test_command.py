@@ -20,8 +20,10 @@ from idumb.domain.errors import AdapterError
 from idumb.domain.plans import plan
 from idumb.domain.settings import Binding
 from idumb.system.redaction import Redactor
+from tests.support import programs
 from tests.support.cases import every
 from tests.support.equipment import equipped
+from tests.support.errors import refusing
 
 PATH = os.environ["PATH"]
 REQUEST = AgentRequest(BUILDER, plan.Task("T1-01", "Work"), "the prompt: é", "", ())
@@ -36,13 +38,6 @@ def agent(root: Path, *argv: str, prompt: str = "stdin", path: str = PATH) -> Co
 def run(root: Path, script: str, **fields: object) -> AgentResult:
     request = replace(REQUEST, workspace=str(root), **fields)
     return agent(root, "sh", "-c", script).run(request)
-
-
-def a_program(path: Path, mode: int = 0o755) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("#!/bin/sh\necho ran $0\n", encoding="utf-8")
-    path.chmod(mode)
-    return path
 
 
 def test_the_prompt_can_be_a_file_that_only_this_user_can_read(tmp_path: Path) -> None:
@@ -159,7 +154,7 @@ def test_the_error_for_a_known_missing_program_has_the_install_command(tmp_path:
 
 
 def test_a_program_that_cannot_be_executed_is_an_error(tmp_path: Path) -> None:
-    broken = a_program(tmp_path / "bin/broken")
+    broken = programs.script(tmp_path / "bin/broken")
     broken.write_bytes(b"\x7fELF nonsense")
     work = tmp_path / "work"
     work.mkdir()
@@ -169,16 +164,15 @@ def test_a_program_that_cannot_be_executed_is_an_error(tmp_path: Path) -> None:
 
 
 def test_a_binding_without_a_program_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(AdapterError) as caught:
+    with refusing("agent.no-command"):
         agent(tmp_path).describe()
-    assert caught.value.code == "agent.no-command"
 
 
 def test_consent_shows_the_program_that_will_run(tmp_path: Path) -> None:
     """S4: found once, by PATH, outside the repository."""
     repository = tmp_path / "repository"
-    a_program(repository / "bin/tool")
-    outside = a_program(tmp_path / "bin/tool")
+    programs.script(repository / "bin/tool")
+    outside = programs.script(tmp_path / "bin/tool")
     path = f"{repository}/bin:relative::{tmp_path}/bin"
     builder = agent(repository, "tool", "bin/script", path=path)
     assert builder.describe() == (str(outside), "bin/script")
@@ -189,23 +183,21 @@ def test_consent_shows_the_program_that_will_run(tmp_path: Path) -> None:
 @every("name", ["bin/tool", "{root}/bin/tool", "{outside}/link"])
 def test_a_program_inside_the_repository_is_refused(tmp_path: Path, name: str) -> None:
     repository = tmp_path / "repository"
-    a_program(repository / "bin/tool")
+    programs.script(repository / "bin/tool")
     (tmp_path / "link").symlink_to("repository/bin/tool")
-    with pytest.raises(AdapterError) as caught:
+    with refusing("agent.inside-repository"):
         resolve(name.format(root=repository, outside=tmp_path), PATH, str(repository))
-    assert caught.value.code == "agent.inside-repository"
 
 
 @every("mode", [0o775, 0o757, 0o777])
 def test_a_program_that_others_can_change_is_refused(tmp_path: Path, mode: int) -> None:
-    program = a_program(tmp_path / "bin/tool", mode)
-    with pytest.raises(AdapterError) as caught:
+    program = programs.script(tmp_path / "bin/tool", mode=mode)
+    with refusing("agent.writable-by-others"):
         resolve(str(program), "", str(tmp_path / "repository"))
-    assert caught.value.code == "agent.writable-by-others"
 
 
 def test_a_folder_or_a_plain_file_is_not_a_program(tmp_path: Path) -> None:
-    a_program(tmp_path / "bin/tool", 0o644)
+    programs.script(tmp_path / "bin/tool", mode=0o644)
     (tmp_path / "bin/folder").mkdir()
     for name in ("tool", "folder", f"{tmp_path}/bin/tool"):
         with pytest.raises(AdapterError, match="not found"):
@@ -213,6 +205,6 @@ def test_a_folder_or_a_plain_file_is_not_a_program(tmp_path: Path) -> None:
 
 
 def test_a_multi_call_program_keeps_the_name_it_was_called_by(tmp_path: Path) -> None:
-    a_program(tmp_path / "bin/multi")
+    programs.script(tmp_path / "bin/multi")
     (tmp_path / "bin/tool").symlink_to("multi")
     assert resolve("tool", f"{tmp_path}/bin", str(tmp_path / "r")) == str(tmp_path / "bin/tool")

@@ -19,6 +19,7 @@ from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
 from idumb.domain.plans import plan
 from idumb.domain.settings import Binding
+from tests.support import programs
 from tests.support.cases import every
 from tests.support.equipment import equipped
 
@@ -27,24 +28,21 @@ REQUEST = AgentRequest(BUILDER, plan.Task("T1-01", "Work"), "the prompt", "", ()
 DONE = {"type": "result", "subtype": "success", "is_error": False, "result": "all done", "session_id": "s-1"}
 
 
-def claude(folder: Path, script: str, environment: dict[str, str] | None = None, **options: Any) -> PresetAgent:
-    """Claude Code as a shell script."""
-    program = folder / "bin" / "claude"
-    program.parent.mkdir(parents=True, exist_ok=True)
-    program.write_text(f"#!/bin/sh\n{script}\n", encoding="utf-8")
-    program.chmod(0o755)
+def played(folder: Path, script: str, name: str = "claude", **options: Any) -> PresetAgent:
+    """An agent as a shell script."""
+    program = programs.script(folder / "bin" / name, script)
     (folder / "work").mkdir(exist_ok=True)
-    passed = {"PATH": f"{program.parent}:{PATH}", "HOME": "/home/me", **(environment or {})}
+    passed = {"PATH": f"{program.parent}:{PATH}", "HOME": "/home/me"}
     places = ("CLAUDE_CONFIG_DIR",)
     redact = lambda text: text.replace("s3cret", "[redacted]")  # noqa: E731 - one word
     seen = lambda names: dict.fromkeys(names, "named") if names == places else passed  # noqa: E731 - for one use
     equipment = equipped(folder / "work", redact=redact, environment=seen)
-    return PresetAgent(Binding("it", "claude", options=options), equipment)
+    return PresetAgent(Binding("it", name, options=options), equipment)
 
 
-def run(folder: Path, script: str, role: str = BUILDER, **fields: Any) -> AgentResult:
+def run(folder: Path, script: str, role: str = BUILDER, name: str = "claude", **fields: Any) -> AgentResult:
     request = replace(REQUEST, role=role, workspace=str(folder / "work"), **fields)
-    return claude(folder, script).run(request)
+    return played(folder, script, name).run(request)
 
 
 def says(**fields: Any) -> str:
@@ -99,29 +97,10 @@ def test_an_agent_has_a_private_home_that_goes_with_the_request(tmp_path: Path) 
 
 
 def test_the_user_s_home_is_used_only_on_request(tmp_path: Path) -> None:
-    builder = claude(tmp_path, f"env > seen; {says()}", home="user")
+    builder = played(tmp_path, f"env > seen; {says()}", home="user")
     builder.run(replace(REQUEST, workspace=str(tmp_path / "work")))
     seen = (tmp_path / "work/seen").read_text(encoding="utf-8").splitlines()
     assert {"HOME=/home/me", "CLAUDE_CONFIG_DIR=named"} <= set(seen)
-
-
-def as_one(
-    name: str,
-    folder: Path,
-    says: str,
-    role: str = BUILDER,
-    environment: dict[str, str] | None = None,
-    **of_request: Any,
-) -> AgentResult:
-    """The answer of an agent that is played by a shell script."""
-    program = folder / "bin" / name
-    program.parent.mkdir(exist_ok=True)
-    program.write_text(f"#!/bin/sh\n{says}\n", encoding="utf-8")
-    program.chmod(0o755)
-    (folder / "work").mkdir(exist_ok=True)
-    passed = {"PATH": PATH, **(environment or {})}
-    builder = PresetAgent(Binding("it", name, (str(program),)), equipped(folder / "work", environment=lambda _: passed))
-    return builder.run(replace(REQUEST, role=role, workspace=str(folder / "work"), **of_request))
 
 
 MODEL_UNKNOWN: dict[str, dict[str, Any]] = {
@@ -135,13 +114,13 @@ MODEL_UNKNOWN: dict[str, dict[str, Any]] = {
 def test_an_unknown_model_is_a_configuration_error(name: str, tmp_path: Path) -> None:
     """R-ADAPT-2, R-ADAPT-1."""
     (tmp_path / "report").write_text(json.dumps(MODEL_UNKNOWN[name]) + "\n", encoding="utf-8")
-    result = as_one(name, tmp_path, f"cat {tmp_path}/report; exit 1")
+    result = run(tmp_path, f"cat {tmp_path}/report; exit 1", name=name)
     assert (result.outcome, result.failure) == (outcome.ERRORED, agent.UNKNOWN_MODEL)
 
 
 def test_an_agent_may_be_silent_for_minutes_but_not_an_hour(tmp_path: Path) -> None:
     """R-ADAPT-2."""
-    assert claude(tmp_path, says()).capabilities.idle_timeout == 15 * 60
+    assert played(tmp_path, says()).capabilities.idle_timeout == 15 * 60
 
 
 @every(
@@ -195,15 +174,12 @@ def test_long_output_is_read_to_the_end(tmp_path: Path) -> None:
 @every("options", [{"hme": "own"}, {"home": "mine"}, {"shell": "yes"}, {"shell": 1}])
 def test_a_meaningless_option_is_refused(options: dict[str, Any], tmp_path: Path) -> None:
     with pytest.raises(AdapterError, match=r"binding it \(claude\)"):
-        claude(tmp_path, says(), **options).describe()
+        played(tmp_path, says(), **options).describe()
 
 
 @pytest.mark.parametrize("name", registry.PRESETS)
 def test_each_preset_is_built_from_a_binding_and_shows_its_command(name: str, tmp_path: Path, monkeypatch: Any) -> None:
-    program = tmp_path / "bin" / name
-    program.parent.mkdir()
-    program.write_text("#!/bin/sh\n", encoding="utf-8")
-    program.chmod(0o755)
+    program = programs.script(tmp_path / "bin" / name)
     monkeypatch.setenv("PATH", f"{program.parent}:{PATH}")
     binding = Binding("it", name, (name, "--more"), model="m")
     builder = registry.build(equipped(tmp_path / "work", binding)).get("it")

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
 from msgspec.structs import replace
 
 from idumb.agents import prompt
 from idumb.app.ports import PromptRequest
 from idumb.domain.agent import BUILDER, VALIDATOR
-from idumb.domain.errors import AdapterError
 from idumb.domain.plans.plan import (
     Condition,
     Criterion,
@@ -23,6 +21,7 @@ from idumb.domain.plans.plan import (
     TestIntent,
 )
 from idumb.domain.proof.evidence import Evidence
+from tests.support.errors import refusing
 
 TASK = Task(
     "T1-01",
@@ -120,9 +119,8 @@ def test_the_validator_sees_criteria_evidence_and_change_but_not_the_feedback() 
 
 
 def test_a_role_without_a_template_is_an_error() -> None:
-    with pytest.raises(AdapterError) as caught:
+    with refusing("agent.no-prompt"):
         prompt.template("poet")
-    assert caught.value.code == "agent.no-prompt"
 
 
 def test_a_template_keeps_unknown_names_and_needs_no_frontmatter() -> None:

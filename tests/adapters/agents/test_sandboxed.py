@@ -20,14 +20,13 @@ class Recorder:
 
     def __init__(self, support: Support) -> None:
         self._support = support
-        self.level = ""
         self.fence = Fence(())
 
     def support(self) -> Support:
         return self._support
 
     def launcher(self, level: str, fence: Fence) -> tuple[str, ...]:
-        self.level, self.fence = level, fence
+        self.fence = fence
         return ("launcher",)
 
 
@@ -49,8 +48,8 @@ def root(tmp_path: Path) -> Path:
 def fence_of(
     root: Path, *allowed: str, role: str = BUILDER, write: tuple[str, ...] = (),
     support: Support = BWRAP, level: str = SANDBOX_AUTO,
-) -> tuple[str, list[str], list[str], list[str]]:  # fmt: skip
-    """Return the level, and the names of what is writable, guarded and read-only."""
+) -> tuple[list[str], list[str]]:  # fmt: skip
+    """Return the names of what is writable, and of what is guarded."""
     machine, user = Recorder(support), root.parent / "user"
     settings = Settings(sandbox=SandboxSettings(level, write))
     equipment = equipped(user, settings=settings, sandboxes=lambda: machine, guarded=(str(user / ".git"),))
@@ -59,19 +58,18 @@ def fence_of(
     os.makedirs(scratch, exist_ok=True)
     place = adapter.sandboxed(request, equipment, scratch, ())
     assert place.variables.get("TMPDIR", f"{scratch}/tmp") == f"{scratch}/tmp"
-    kept = (machine.fence.writable, machine.fence.guarded, machine.fence.read_only)
-    names = [sorted(os.path.relpath(path, root) for path in paths) for paths in kept]
-    return place.level, names[0], names[1], names[2]
+    writable, guarded = machine.fence.writable, machine.fence.guarded
+    return sorted(os.path.relpath(path, root) for path in writable), [os.path.relpath(path, root) for path in guarded]
 
 
 def test_a_role_that_judges_writes_only_in_scratch(root: Path) -> None:
-    assert fence_of(root, "src/a.py", role=VALIDATOR, write=("docs",))[1] == ["../scratch"]
+    assert fence_of(root, "src/a.py", role=VALIDATOR, write=("docs",))[0] == ["../scratch"]
 
 
 def test_configured_places_are_writable(root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "cache").mkdir()
     monkeypatch.setenv("HOME", str(tmp_path))
-    written = fence_of(root, "src/a", write=("~/cache", "docs", "/missing/x"))[1]
+    written = fence_of(root, "src/a", write=("~/cache", "docs", "/missing/x"))[0]
     assert written == [".", "../cache", "../scratch", ".git"]
 
 
@@ -90,18 +88,17 @@ def test_a_configured_place_behind_a_link_that_a_builder_could_have_made_is_not_
     (root / "target").symlink_to(tmp_path / "keys")
     (tmp_path / "cache/pip").symlink_to(tmp_path / "keys")
     (tmp_path / "shortcut").symlink_to(root)
-    written = fence_of(root, "src/a", write=(f"{tmp_path}/cache", place.format(home=tmp_path)))[1]
+    written = fence_of(root, "src/a", write=(f"{tmp_path}/cache", place.format(home=tmp_path)))[0]
     assert written == [".", "../cache", "../scratch", ".git"]
 
 
 def test_a_configured_place_may_be_a_link_of_the_user(root: Path, tmp_path: Path) -> None:
     (tmp_path / "large/cache").mkdir(parents=True)
     (tmp_path / "cache").symlink_to("large/cache")
-    assert "../large/cache" in fence_of(root, "src/a", write=(f"{tmp_path}/cache",))[1]
+    assert "../large/cache" in fence_of(root, "src/a", write=(f"{tmp_path}/cache",))[0]
 
 
 @pytest.mark.parametrize("place", ["../user/.git", "../user/.git/hooks", "src/../../user/.git/hooks"])
 def test_no_configuration_opens_the_user_s_git_folder(place: str, root: Path) -> None:
     (root.parent / "user/.git/hooks").mkdir()
-    _, writable, guarded, _ = fence_of(root, "src/a", write=(place,))
-    assert (writable, guarded) == ([".", "../scratch", ".git"], ["../user/.git"])
+    assert fence_of(root, "src/a", write=(place,)) == ([".", "../scratch", ".git"], ["../user/.git"])

@@ -19,9 +19,10 @@ from tests.support.cases import every
 NAMES = ["a.py", "b.py", "c.py"]
 
 
-def given(seconds: float = 60) -> Inputs:
-    made = changes.inputs(dict.fromkeys(NAMES, "x = 1\n"), dict.fromkeys(NAMES, "x = 2\n"))
-    return replace(made, seconds=lambda _: seconds)
+def given() -> Inputs:
+    """Each file has bytes of its own, so that what is read tells which file it is."""
+    texts = {path: f"x = {path!r}\n" for path in NAMES}
+    return replace(changes.inputs(dict.fromkeys(NAMES, "x = 1\n"), texts), seconds=lambda _: 60)
 
 
 def judged_by(
@@ -46,17 +47,10 @@ def test_a_gate_without_time_has_not_passed_and_names_the_next_file(monkeypatch:
             passed_time[0] += 40
         return Judged()
 
-    proof = judged_by(monkeypatch, judge, _distinct(given()), lambda: passed_time[0])
+    proof = judged_by(monkeypatch, judge, given(), lambda: passed_time[0])
     assert read == ["a.py", "b.py"]
     assert (proof.result, proof.subject) == (evidence.TIMED_OUT, "gate syntax")
     assert proof.output == "c.py was not judged within 60s. Split the task, or set `timeout` of the gate"
-
-
-def _distinct(inputs: Inputs) -> Inputs:
-    """Give each file bytes of its own, so that what is read tells which file it is."""
-    texts = {path: f"x = {path!r}\n" for path in NAMES}
-    made = changes.inputs(dict.fromkeys(NAMES, "x = 1\n"), texts)
-    return replace(made, seconds=inputs.seconds)
 
 
 def test_an_error_in_a_gate_is_evidence_that_names_gate_file_and_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -64,7 +58,7 @@ def test_an_error_in_a_gate_is_evidence_that_names_gate_file_and_what_to_do(monk
         inputs.read(inputs.changes[1].new, 100)
         raise KeyError("line")
 
-    proof = judged_by(monkeypatch, judge, _distinct(given()), lambda: 0.0)
+    proof = judged_by(monkeypatch, judge, given(), lambda: 0.0)
     assert (proof.result, proof.subject) == (evidence.ERRORED, "gate syntax")
     assert "an error in the gate, not in the work, when it judged b.py: KeyError: 'line' (gates/test_bounded.py:" in (
         proof.output

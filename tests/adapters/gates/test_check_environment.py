@@ -20,6 +20,7 @@ from idumb.gates.checks import ShellChecks
 from idumb.gates.shell_command import Shell
 from idumb.system import private_folders
 from tests.support.cases import every
+from tests.support.programs import script
 
 ALLOWED = ("PATH", "HOME", "TMPDIR")
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -214,10 +215,7 @@ def test_a_program_that_only_the_repository_s_path_entry_has_is_named(
     start: Start, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A `pytest` that a builder plants in the repository's entry of PATH never runs."""
-    planted = tmp_path / "repo" / ".local" / "bin" / "planted-pytest"
-    planted.parent.mkdir(parents=True)
-    planted.write_text("#!/bin/sh\nexit 0\n")
-    planted.chmod(0o755)
+    planted = script(tmp_path / "repo/.local/bin/planted-pytest")
     monkeypatch.setenv("PATH", f"{planted.parent}:{SYSTEM_PATH}")
     result = run(start(), "planted-pytest -q")
     assert result.result == evidence.ERRORED

@@ -22,6 +22,7 @@ from idumb.gates.check_environment import CheckEnvironment, Inputs
 from idumb.gates.checks import ShellChecks
 from idumb.gates.shell_command import Hints, Shell
 from idumb.system import process_tree
+from tests.support import programs
 from tests.support.cases import every
 from tests.support.patience import patient
 
@@ -271,9 +272,7 @@ def test_a_check_that_runs_no_test_fails(tmp_path: Path, text: str, program: str
     ],
 )
 def test_a_command_without_a_test_fails_where_it_proves_the_work(tmp_path: Path, subject: str, result: str) -> None:
-    script = tmp_path / "test.sh"
-    script.write_text("#!/bin/sh\necho '==== no tests ran in 0.01s ===='\n")
-    script.chmod(0o755)
+    programs.script(tmp_path / "test.sh", "echo '==== no tests ran in 0.01s ===='")
     record = checks(tmp_path).command(subject, "it holds", "./test.sh", timeout=30, tree="t")
     assert (record.result, record.exit_code) == (result, 0)
 

@@ -23,6 +23,7 @@ from idumb.gates.check_environment import CheckEnvironment, Inputs
 from idumb.gates.checks import ShellChecks
 from idumb.gates.shell_command import Shell
 from tests.support.cases import every
+from tests.support.programs import script
 
 Run = Callable[[str], Evidence]
 
@@ -129,15 +130,13 @@ def test_the_shims_of_pyenv_start_the_user_s_python(run: Run, monkeypatch: pytes
     assert f"{root}/versions/" in run("python3 -c 'import sys; print(sys.prefix)'").output
 
 
-SHIM = '#!/bin/sh\nexec "${MISE_DATA_DIR:-$HOME/.local/share/mise}/installs/tool/1.0/bin/tool" "$@"\n'
+SHIM = 'exec "${MISE_DATA_DIR:-$HOME/.local/share/mise}/installs/tool/1.0/bin/tool" "$@"'
 
 
 def test_the_shims_of_mise_start_the_installed_tool(run: Run, home: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     data = home / "data" / "mise"  # XDG_DATA_HOME of the tests
-    for path, text in ((data / "shims" / "tool", SHIM), (data / "installs/tool/1.0/bin/tool", "#!/bin/sh\necho 1.0\n")):
-        path.parent.mkdir(parents=True)
-        path.write_text(text)
-        path.chmod(0o755)
+    script(data / "shims/tool", SHIM)
+    script(data / "installs/tool/1.0/bin/tool", "echo 1.0")
     monkeypatch.setenv("PATH", f"{data}/shims:{SYSTEM_PATH}")
     result = run("tool")
     assert result.output == "1.0\n"
@@ -147,13 +146,6 @@ def test_the_shims_of_mise_start_the_installed_tool(run: Run, home: Path, monkey
 def test_git_can_commit_in_a_check(run: Run) -> None:
     result = run("git init -q inner && cd inner && git commit -q --allow-empty -m x && git log --format=%an")
     assert result.output == "Pat\n"
-
-
-def program(path: Path) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_text("#!/bin/sh\n")
-    path.chmod(0o755)
-    return path
 
 
 def names(
@@ -169,14 +161,14 @@ def now(path: Path) -> int:
 
 def test_a_program_on_path_or_named_by_its_path_that_changed_is_named(tmp_path: Path) -> None:
     """What the command starts may start any program on PATH, as `make` starts `cc`."""
-    compiler, own = program(tmp_path / "bin/cc"), program(tmp_path / "own/run")
+    compiler, own = script(tmp_path / "bin/cc"), script(tmp_path / "own/run")
     (tmp_path / "bin/notes").touch()
     assert names(f"{own} x && make", tmp_path / "bin") == [str(own), str(compiler)]
     assert names(f"{own} x && make", tmp_path / "bin", since=max(now(compiler), now(own))) == []
 
 
 def test_a_link_is_as_new_as_what_it_leads_to(tmp_path: Path) -> None:
-    target, link = program(tmp_path / "elsewhere/tool"), tmp_path / "bin/tool"
+    target, link = script(tmp_path / "elsewhere/tool"), tmp_path / "bin/tool"
     link.parent.mkdir()
     link.symlink_to(target)
     made = link.lstat().st_ctime_ns
@@ -187,7 +179,7 @@ def test_a_link_is_as_new_as_what_it_leads_to(tmp_path: Path) -> None:
 
 
 def test_a_folder_of_path_that_leads_to_another_place_now_is_named(tmp_path: Path) -> None:
-    program(tmp_path / "v1/tool")
+    script(tmp_path / "v1/tool")
     current = tmp_path / "current"
     current.symlink_to(tmp_path / "v1")
     assert names("tool", current, since=current.lstat().st_ctime_ns - 1)[0] == str(current)
@@ -202,7 +194,7 @@ def test_what_tools_find_above_the_tree_is_named(tmp_path: Path, place: str) -> 
 
 
 def test_packages_that_were_installed_for_python_are_named(tmp_path: Path) -> None:
-    interpreter, packages = program(tmp_path / "bin/python3"), tmp_path / "lib/python3.11/site-packages"
+    interpreter, packages = script(tmp_path / "bin/python3"), tmp_path / "lib/python3.11/site-packages"
     packages.mkdir(parents=True)
     since = max(now(packages), now(interpreter))
     assert names("pytest", tmp_path / "bin", since=since) == []
@@ -231,5 +223,5 @@ def test_a_program_that_only_an_administrator_can_replace_is_not_looked_at() -> 
 
 def test_at_most_twenty_are_named(tmp_path: Path) -> None:
     for number in range(30):
-        program(tmp_path / f"bin/p{number}")
+        script(tmp_path / f"bin/p{number}")
     assert len(names("x", tmp_path / "bin")) == 20

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 import pytest
 
@@ -13,6 +13,20 @@ from tests.support import checkouts
 from tests.support.gitrepo import GitSandbox
 
 REF = "refs/idumb/worktrees/main/runs/r1/T1/1/base"
+
+
+def edited(
+    sandbox: GitSandbox, trees: GitTrees, before: Mapping[str, str | bytes], after: Mapping[str, str | bytes | None]
+) -> tuple[str, str]:
+    """Return the tree with the files `before`, and that after others were written, or removed if they are None."""
+    sandbox.write_all(before)
+    base = trees.scan()
+    for path, content in after.items():
+        if content is None:
+            sandbox.remove(path)
+        else:
+            sandbox.write(path, content)
+    return base, trees.scan()
 
 
 @pytest.fixture

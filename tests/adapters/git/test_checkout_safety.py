@@ -7,7 +7,6 @@ import itertools
 import os
 import shutil
 import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -19,7 +18,9 @@ from idumb.git import discover
 from idumb.git.checkouts import places, pool
 from idumb.git.checkouts.checkout import BUILD, Checkout
 from idumb.system import clock, machine
+from tests.support import python
 from tests.support.checkouts import close, create, names, opened, show, shown, tree
+from tests.support.errors import refusing
 from tests.support.gitrepo import GitSandbox
 
 FILES = {"a.txt": b"a\n", "d/b.txt": b"b\n"}
@@ -265,9 +266,8 @@ def test_a_full_disk_is_one_clear_line_and_nothing_of_the_user_changes(
         (Path(checkout.top) / "big").write_bytes(b"x" * 300_000)
         repository.write("c.bin", b"y" * 200_000)
         repository.commit("with a large file", "c.bin")
-        with pytest.raises(Refusal, match=r"unable to write file c\.bin .*has 0 bytes") as full:
+        with refusing("system.full", r"unable to write file c\.bin .*has 0 bytes"):
             show(checkout, repository)
-        assert full.value.code == "system.full"
         subprocess.run(["mount", "-o", "remount,size=1m", small], check=True)
         show(checkout, repository)
         assert shown(checkout).keys() == {*FILES, "c.bin"}
@@ -285,9 +285,8 @@ def test_a_command_uses_a_pair_and_the_fifth_is_refused_with_the_holders(reposit
     others = [create(repository) for _ in range(pool.MOST - 1)]
     assert len({build.top, proof.top, *(other.top for other in others)}) == pool.MOST + 1
     assert [Path(each.top).name.rpartition("-")[0] for each in (build, proof)] == ["repo-build", "repo-proof"]
-    with pytest.raises(Refusal, match=str(os.getpid())) as refused:
+    with refusing("checkout.busy", str(os.getpid())):
         create(repository)
-    assert refused.value.code == "checkout.busy"
     command.close()
     again = create(repository)
     assert again.top == proof.top, "it stays for the next command"
@@ -317,9 +316,7 @@ os.kill(os.getpid(), signal.SIGKILL)
 def test_what_a_killed_attempt_left_is_kept_before_the_checkout_is_used_again(
     repository: GitSandbox, state: str
 ) -> None:
-    subprocess.run(
-        [sys.executable, "-c", KILLED, str(repository.root), state], check=False, cwd=Path(__file__).parents[3]
-    )
+    python.start(KILLED, repository.root, state).communicate()
     expected = ["refs/idumb/worktrees/main/runs/r1/T1/1/interrupted"] if state == "running" else []
     assert list(opened(repository).left().values()) == expected
     checkout = create(repository, BUILD)
@@ -347,9 +344,8 @@ def test_a_place_that_others_can_write_or_that_is_in_the_tree_is_refused(
         if place == str(link / "x"):
             close(create(repository))  # only the folder itself may not be a link
             continue
-        with pytest.raises(Refusal) as refused:
+        with refusing("checkout.unusable"):
             create(repository)
-        assert refused.value.code == "checkout.unusable"
 
 
 def test_a_checkout_is_outside_the_repository_and_below_no_manifest(

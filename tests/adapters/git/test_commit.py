@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
 
@@ -468,26 +469,17 @@ def test_an_announced_file_is_staged_with_its_commit(sandbox: GitSandbox, histor
     assert sandbox.status() == [" A later"]
 
 
-def test_a_lock_that_another_git_holds_on_the_index_is_waited_for(
-    sandbox: GitSandbox, history: GitHistory, base: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    made = make(history, work(sandbox, {"a": "2\n"}))
-    lock = sandbox.write(".git/index.lock")
-    monkeypatch.setattr(clock.SystemClock, "pause", lambda *_: lock.unlink())
-    assert advance(history, made) == ""
-    assert sandbox.status() == []
-
-
-def test_while_the_index_is_locked_the_branch_does_not_move_and_a_later_call_moves_it(
+def test_while_the_index_is_locked_the_branch_does_not_move_and_a_lock_that_goes_is_waited_for(
     sandbox: GitSandbox, history: GitHistory, base: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """M10."""
-    monkeypatch.setattr(status, "_PATIENCE", 0.0)
     made = make(history, work(sandbox, {"a": "2\n"}))
     lock = sandbox.write(".git/index.lock")
-    assert "index.lock" in advance(history, made)
+    with monkeypatch.context() as impatient:
+        impatient.setattr(status, "_PATIENCE", 0.0)
+        assert "index.lock" in advance(history, made)
     assert (sandbox.head(), lock.exists()) == (base, True)
-    lock.unlink()
+    monkeypatch.setattr(clock.SystemClock, "pause", lambda *_: lock.unlink())
     assert advance(history, made) == ""
     assert (sandbox.head(), sandbox.status()) == (made.commit, [])
 
@@ -504,18 +496,20 @@ def before_the_branch(monkeypatch: pytest.MonkeyPatch, call: Any) -> None:
     monkeypatch.setattr(refs, "swap", late)
 
 
-def killed() -> None:
-    raise KeyboardInterrupt
+def killed_before_the_branch(sandbox: GitSandbox, history: GitHistory, monkeypatch: pytest.MonkeyPatch) -> str:
+    """Return the commit that the branch was to have."""
+    made = make(history, work(sandbox, {"a": "2\n"}))
+    before_the_branch(monkeypatch, Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        advance(history, made)
+    return str(made.commit)
 
 
 def test_after_a_kill_between_index_and_branch_the_next_commit_of_the_user_keeps_the_work(
     sandbox: GitSandbox, history: GitHistory, base: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-GIT-2: the other way round, it would silently undo the work."""
-    made = make(history, work(sandbox, {"a": "2\n"}))
-    before_the_branch(monkeypatch, killed)
-    with pytest.raises(KeyboardInterrupt):
-        advance(history, made)
+    killed_before_the_branch(sandbox, history, monkeypatch)
     sandbox.write("mine", "1\n")
     sandbox.git("add", "mine")
     sandbox.git("commit", "--quiet", "-m", "the user's")
@@ -525,14 +519,11 @@ def test_after_a_kill_between_index_and_branch_the_next_commit_of_the_user_keeps
 def test_moving_the_branch_can_be_repeated_after_a_kill(
     sandbox: GitSandbox, history: GitHistory, base: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = make(history, work(sandbox, {"a": "2\n"}))
-    before_the_branch(monkeypatch, killed)
-    with pytest.raises(KeyboardInterrupt):
-        advance(history, made)
+    made = killed_before_the_branch(sandbox, history, monkeypatch)
     assert sandbox.head() == base
     for _ in range(2):
-        assert history.advance(history.head().branch, str(made.commit), base, "T1-01") == ""
-        assert (sandbox.head(), sandbox.status()) == (made.commit, [])
+        assert history.advance(history.head().branch, made, base, "T1-01") == ""
+        assert (sandbox.head(), sandbox.status()) == (made, [])
 
 
 @pytest.mark.parametrize("theirs", ["all", "another file"])

@@ -10,6 +10,7 @@ import pytest
 from idumb.domain import errors
 from idumb.git import disk
 from idumb.git.trees import GitTrees
+from tests.support.errors import refusing
 from tests.support.gitrepo import GitSandbox
 
 
@@ -51,9 +52,8 @@ def test_a_scan_that_does_not_fit_is_refused_before_any_object_is_written(
     sandbox.write_all({"small": "1", "large": os.urandom(40_000)})
     before = objects(sandbox)
     leave(monkeypatch, pages=9)
-    with pytest.raises(errors.Refusal, match=r"2 files of 44096 bytes.*large \(/.*36864") as refusal:
+    with refusing("system.full", r"2 files of 44096 bytes.*large \(/.*36864"):
         trees.scan()
-    assert refusal.value.code == "system.full"
     assert objects(sandbox) == before
     leave(monkeypatch, pages=11)
     trees.scan()

@@ -13,13 +13,14 @@ from idumb.app.ports import Conflict
 from idumb.git import path_state, write_back
 from idumb.git.path_state import Spot
 from idumb.git.trees import GitTrees
+from tests.adapters.git.conftest import edited
 from tests.support.gitrepo import GitSandbox
 
 WHY = "was changed while it was restored"
 
 
 @pytest.fixture(params=["by exchange", "without exchange", "on another file system"])
-def edited(
+def both(
     request: pytest.FixtureRequest, sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
 ) -> tuple[str, str]:
     """The trees before and after an edit of `d/a`, a deletion of `d/gone` and a creation of `d/new`."""
@@ -27,11 +28,8 @@ def edited(
         monkeypatch.setattr(path_state, "_system", lambda: None)
     elif request.param == "on another file system":
         monkeypatch.setattr(write_back, "_is_on_one_file_system", lambda *_: False)
-    sandbox.write_all({"d/a": "1", "d/gone": "1", "d/stays": "1"})
-    base = trees.scan()
-    sandbox.write_all({"d/a": "2", "d/new": "2"})
-    sandbox.remove("d/gone")
-    return base, trees.scan()
+    before = dict.fromkeys(("d/a", "d/gone", "d/stays"), "1")
+    return edited(sandbox, trees, before, {"d/a": "2", "d/new": "2", "d/gone": None})
 
 
 def _before(patching: pytest.MonkeyPatch, name: str, *acts: Callable[[], object]) -> None:
@@ -65,9 +63,9 @@ def _texts(trees: GitTrees, sandbox: GitSandbox) -> tuple[list[str], list[str]]:
 
 
 def test_nothing_is_left_of_displaced_files_after_the_operation(
-    sandbox: GitSandbox, trees: GitTrees, edited: tuple[str, str]
+    sandbox: GitSandbox, trees: GitTrees, both: tuple[str, str]
 ) -> None:
-    assert trees.restore(*edited, ["d/a", "d/gone", "d/new"]) == ()
+    assert trees.restore(*both, ["d/a", "d/gone", "d/new"]) == ()
     assert any((sandbox.root / place).exists() for place in (".git/idumb/displaced/main", ".idumb/displaced"))
     assert _texts(trees, sandbox) == (["a=1", "gone=1", "stays=1"], [])
     assert sorted(os.listdir(sandbox.root / "d")) == ["a", "gone", "stays"]
@@ -86,13 +84,13 @@ RACES: dict[str, tuple[str, str, Callable[[Path], object]]] = {
 
 @pytest.mark.parametrize("race", RACES)
 def test_a_save_just_before_the_exchange_is_put_back(
-    sandbox: GitSandbox, trees: GitTrees, edited: tuple[str, str], monkeypatch: pytest.MonkeyPatch, race: str
+    sandbox: GitSandbox, trees: GitTrees, both: tuple[str, str], monkeypatch: pytest.MonkeyPatch, race: str
 ) -> None:
     call, path, act = RACES[race]
     place = sandbox.root / path
     with monkeypatch.context() as patching:
         _before(patching, call, lambda: act(place))
-        assert trees.restore(*edited, [path]) == (Conflict(path, WHY),)
+        assert trees.restore(*both, [path]) == (Conflict(path, WHY),)
     if race == "another mode":
         assert place.stat().st_mode & 0o777 == 0o755
     texts = {"a": "2", "new": "2", "stays": "1", place.name: "2" if race == "another mode" else "mine"}
@@ -100,7 +98,7 @@ def test_a_save_just_before_the_exchange_is_put_back(
 
 
 def test_of_two_saves_around_the_exchange_the_newest_stays_and_the_other_is_named(
-    sandbox: GitSandbox, trees: GitTrees, edited: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+    sandbox: GitSandbox, trees: GitTrees, both: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = sandbox.root / "d/a"
     swaps = path_state._system() is not None
@@ -111,28 +109,28 @@ def test_of_two_saves_around_the_exchange_the_newest_stays_and_the_other_is_name
         else:
             _before(patching, "exchange", lambda: _save(place, "older"))
             _before(patching, second, lambda: _save(place, "newer"))
-        (conflict,) = trees.restore(*edited, ["d/a"])
+        (conflict,) = trees.restore(*both, ["d/a"])
     assert "another saved version is in" in conflict.why
     assert _texts(trees, sandbox) == (["a=newer", "new=2", "stays=1"], ["older"])
 
 
 def test_of_two_saves_around_a_deletion_the_newest_stays_and_the_other_is_named(
-    sandbox: GitSandbox, trees: GitTrees, edited: tuple[str, str], monkeypatch: pytest.MonkeyPatch
+    sandbox: GitSandbox, trees: GitTrees, both: tuple[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = sandbox.root / "d/new"
     with monkeypatch.context() as patching:
         _before(patching, "rename", lambda: place.write_text("older"))
         _before(patching, "place", lambda: place.write_text("newer"))
-        (conflict,) = trees.restore(*edited, ["d/new"])
+        (conflict,) = trees.restore(*both, ["d/new"])
     assert "another saved version is in" in conflict.why
     assert _texts(trees, sandbox) == (["a=2", "new=newer", "stays=1"], ["older"])
 
 
 def test_what_a_program_writes_later_to_a_file_that_it_held_open_is_kept_and_named_again(
-    sandbox: GitSandbox, trees: GitTrees, edited: tuple[str, str]
+    sandbox: GitSandbox, trees: GitTrees, both: tuple[str, str]
 ) -> None:
     with (sandbox.root / "d/a").open("r+") as edit, (sandbox.root / "d/new").open("r+") as new:
-        assert trees.restore(*edited, ["d/a", "d/new"]) == ()
+        assert trees.restore(*both, ["d/a", "d/new"]) == ()
         edit.write("late edit")
         new.write("late new")
     for _ in range(2):
@@ -144,10 +142,8 @@ def test_what_a_killed_restore_displaced_unseen_is_named(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The next restore finishes it: the saved text is not at its path any more, and not lost."""
-    sandbox.write("d/a", "1")
-    base = trees.scan()
-    sandbox.write("d/a", "2")
-    after, exchange = trees.scan(), path_state.exchange
+    base, after = edited(sandbox, trees, {"d/a": "1"}, {"d/a": "2"})
+    exchange = path_state.exchange
 
     def killed(one: Spot, other: Spot) -> bool:
         sandbox.write("d/a", "mine")

@@ -19,9 +19,19 @@ from tests.support import checkouts
 from tests.support.cases import every
 from tests.support.gitrepo import GitSandbox
 
-REF = "refs/idumb/worktrees/main/runs/r1/T1/1/base"
 NAMES = st.text(st.sampled_from("ab-.%2F é"), min_size=1, max_size=3).filter(lambda name: name.strip("."))
 PATHS = st.lists(NAMES, min_size=1, max_size=4).map("/".join)
+
+
+@pytest.fixture
+def api(sandbox: GitSandbox) -> GitTrees:
+    return GitTrees(discover.find(str(sandbox.root)), folder="apps/api")
+
+
+@pytest.fixture
+def history(sandbox: GitSandbox) -> GitHistory:
+    place = discover.find(str(sandbox.root))
+    return GitHistory(place, project=discover.Project(place, "apps/api"))
 
 
 @given(PATHS | st.just(""), PATHS)
@@ -41,19 +51,18 @@ def test_the_key_of_a_project_names_its_working_tree_and_folder(folder: str, tre
 
 
 @pytest.mark.parametrize("path", ["../web/a", "../../a", "/a", "a/../../web/a"])
-def test_nothing_outside_the_project_is_written_committed_or_removed(sandbox: GitSandbox, path: str) -> None:
+def test_nothing_outside_the_project_is_written_committed_or_removed(
+    sandbox: GitSandbox, api: GitTrees, history: GitHistory, path: str
+) -> None:
     sandbox.write_all({"apps/web/a": "web\n", "apps/api/a": "api\n"})
     sandbox.commit()
-    place = discover.find(str(sandbox.root))
-    trees = GitTrees(place, folder="apps/api")
-    history = GitHistory(place, project=discover.Project(place, "apps/api"))
-    tree, head = trees.scan(), history.head().commit
+    tree, head = api.scan(), history.head().commit
     sandbox.write("apps/web/a", "edited\n")
     empty = history.tree_of(None)
     calls: list[Callable[[], object]] = [
-        lambda: trees.restore(empty, tree, [path], force=True),
-        lambda: trees.overlay(tree, empty, [path]),
-        lambda: trees.committed(head, empty, [path]),
+        lambda: api.restore(empty, tree, [path], force=True),
+        lambda: api.overlay(tree, empty, [path]),
+        lambda: api.committed(head, empty, [path]),
     ]
     for call in calls:
         with pytest.raises(ValueError, match="outside the project"):
@@ -62,89 +71,81 @@ def test_nothing_outside_the_project_is_written_committed_or_removed(sandbox: Gi
     assert history.head().commit == head
 
 
-def test_changes_end_at_the_folder_and_the_others_begin_with_two_dots(sandbox: GitSandbox) -> None:
+def test_changes_end_at_the_folder_and_the_others_begin_with_two_dots(sandbox: GitSandbox, api: GitTrees) -> None:
     sandbox.write_all({"top": "1\n", "apps/web/a": "1\n", "apps/api/a": "1\n"})
-    trees = GitTrees(discover.find(str(sandbox.root)), folder="apps/api")
-    before = trees.scan()
+    before = api.scan()
     sandbox.write_all({"top": "2\n", "apps/web/a": "2\n", "apps/api/a": "2\n", "apps/b": "2\n"})
-    after = trees.scan()
-    assert [change.path for change in trees.changes(before, after)] == ["a"]
-    assert [change.path for change in trees.changes_outside(before, after)] == ["../b", "../web/a", "../../top"]
-    assert trees.diff(before, after).startswith("diff --git a/a b/a\n")
-    assert trees.line_counts(before, after) == {"a": (1, 1)}
+    after = api.scan()
+    assert [change.path for change in api.changes(before, after)] == ["a"]
+    assert [change.path for change in api.changes_outside(before, after)] == ["../b", "../web/a", "../../top"]
+    assert api.diff(before, after).startswith("diff --git a/a b/a\n")
+    assert api.line_counts(before, after) == {"a": (1, 1)}
     sandbox.remove("apps/api")
     sandbox.link("apps/api", "web")
-    linked = trees.scan()  # the project has lost its files, and the link itself is a change outside
-    assert [(c.path, c.kind) for c in trees.changes(after, linked)] == [("a", "deleted")]
-    assert [(c.path, c.kind) for c in trees.changes_outside(after, linked)] == [("../api", "created")]
+    linked = api.scan()  # the project has lost its files, and the link itself is a change outside
+    assert [(c.path, c.kind) for c in api.changes(after, linked)] == [("a", "deleted")]
+    assert [(c.path, c.kind) for c in api.changes_outside(after, linked)] == [("../api", "created")]
 
 
-def test_a_patch_applies_in_the_folder_and_nowhere_else(sandbox: GitSandbox) -> None:
+def test_a_patch_applies_in_the_folder_and_nowhere_else(sandbox: GitSandbox, api: GitTrees) -> None:
     sandbox.write_all({"apps/web/a": "1\n", "apps/api/a": "1\n"})
-    trees = GitTrees(discover.find(str(sandbox.root)), folder="apps/api")
     text = "--- a/{0}\n+++ b/{0}\n@@ -1 +1 @@\n-1\n+2\n"
-    assert trees.apply_patch(text.format("a"), lambda _: None) == (True, "")
+    assert api.apply_patch(text.format("a"), lambda _: None) == (True, "")
     assert (sandbox.read("apps/api/a"), sandbox.read("apps/web/a")) == ("2\n", "1\n")
-    assert not trees.apply_patch(text.format("../web/a"), lambda _: None)[0]
+    assert not api.apply_patch(text.format("../web/a"), lambda _: None)[0]
     assert sandbox.read("apps/web/a") == "1\n"
 
 
-def test_a_scan_names_what_it_leaves_out_by_paths_of_the_project(sandbox: GitSandbox) -> None:
+def test_a_scan_names_what_it_leaves_out_by_paths_of_the_project(sandbox: GitSandbox, api: GitTrees) -> None:
     sandbox.write_all({"apps/api/.gitignore": "log\n", "apps/web/.gitignore": "log\n", "apps/api/log": "1\n"})
     sandbox.write("apps/web/log", "1\n")
     for name in ("apps/api/inner", "apps/web/inner"):
         GitSandbox.create(sandbox.root / name).write("f", "1\n")
-    trees = GitTrees(discover.find(str(sandbox.root)), folder="apps/api")
-    trees.scan()
-    assert trees.ignored() == ("log",)
-    assert trees.repositories() == ("inner",)
-    assert trees.omitted() == {"log": paths.IGNORED_BY_GIT, "inner": "a repository of its own"}
-    assert trees.hidden_by([".gitignore"]) == {"log": (".gitignore", "log")}
-    assert trees.entry(trees.scan(["log"]), "log") is not None
+    api.scan()
+    assert api.ignored() == ("log",)
+    assert api.repositories() == ("inner",)
+    assert api.omitted() == {"log": paths.IGNORED_BY_GIT, "inner": "a repository of its own"}
+    assert api.hidden_by([".gitignore"]) == {"log": (".gitignore", "log")}
+    assert api.entry(api.scan(["log"]), "log") is not None
 
 
-def test_links_folders_and_files_of_a_project_are_found_from_its_folder(sandbox: GitSandbox) -> None:
+def test_links_folders_and_files_of_a_project_are_found_from_its_folder(sandbox: GitSandbox, api: GitTrees) -> None:
     sandbox.write_all({"apps/api/src/a": "1\n", "apps/web/a": "1\n"})
     for name, target in {"inside": "src/a", "beside": "../web/a", "away": "../../../x"}.items():
         sandbox.link(f"apps/api/{name}", target)
-    trees = GitTrees(discover.find(str(sandbox.root)), folder="apps/api")
-    tree = trees.scan()
-    assert trees.root == str(sandbox.root / "apps/api")
-    assert [trees.outside_target(name) for name in ("inside", "beside", "away")] == [None, None, "../../../x"]
-    assert trees.is_folder(tree, "src")
-    assert trees.is_folder(tree, "../web")
-    assert trees.entry(tree, "src/a") == trees.entry(tree, "../web/a")
-    assert trees.entry(tree, "a") is None
-    assert trees.present_folders(["src", "gone"]) == ("src",)
+    tree = api.scan()
+    assert api.root == str(sandbox.root / "apps/api")
+    assert [api.outside_target(name) for name in ("inside", "beside", "away")] == [None, None, "../../../x"]
+    assert api.is_folder(tree, "src")
+    assert api.is_folder(tree, "../web")
+    assert api.entry(tree, "src/a") == api.entry(tree, "../web/a")
+    assert api.entry(tree, "a") is None
+    assert api.present_folders(["src", "gone"]) == ("src",)
     sandbox.write_all({"apps/api/src/a": "2\n", "apps/api/b": "1\n"})
-    assert trees.restore(tree, tree, ["src/a", "b"])[0].path == "b"
+    assert api.restore(tree, tree, ["src/a", "b"])[0].path == "b"
 
 
 def test_the_files_that_are_forced_to_disk_are_those_of_the_project(
-    sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch
+    sandbox: GitSandbox, api: GitTrees, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     place = sandbox.write("apps/api/a", "1\n")
-    trees = GitTrees(discover.find(str(sandbox.root)), folder="apps/api")
-    trees.force(["a"])
+    api.force(["a"])
     monkeypatch.setattr(disk, "failed", {str(place)})
     with pytest.raises(OSError, match="forced to disk"):
-        trees.force(["a"])
+        api.force(["a"])
 
 
-def test_a_commit_is_known_to_convert_files_of_the_project(sandbox: GitSandbox) -> None:
+def test_a_commit_is_known_to_convert_files_of_the_project(sandbox: GitSandbox, api: GitTrees) -> None:
     sandbox.write("apps/api/.gitattributes", "*.txt text eol=crlf\n")
     sandbox.commit()
     sandbox.write_all({"apps/api/a.txt": "1\r\n", "apps/api/b": "1\r\n"})
-    trees = GitTrees(discover.find(str(sandbox.root)), folder="apps/api")
-    tree = trees.committed(sandbox.head(), trees.scan(), ["a.txt", "b"])
+    tree = api.committed(sandbox.head(), api.scan(), ["a.txt", "b"])
     assert sandbox.git("cat-file", "blob", f"{tree}:apps/api/a.txt") == "1"
 
 
-def test_history_is_asked_and_answers_in_paths_of_the_project(sandbox: GitSandbox) -> None:
+def test_history_is_asked_and_answers_in_paths_of_the_project(sandbox: GitSandbox, history: GitHistory) -> None:
     sandbox.write_all({"apps/api/a": "1\n", "apps/api/b": "1\n", "apps/web/a": "1\n"})
     sandbox.commit()
-    place = discover.find(str(sandbox.root))
-    history = GitHistory(place, project=discover.Project(place, "apps/api"))
     sandbox.write_all(dict.fromkeys(("apps/api/a", "apps/api/b", "apps/api/new", "apps/web/a", "apps/api/log"), "2\n"))
     sandbox.write("apps/api/.gitignore", "log\n")
     GitSandbox.create(sandbox.root / "apps/api/inner").write("f", "1\n")
@@ -157,12 +158,10 @@ def test_history_is_asked_and_answers_in_paths_of_the_project(sandbox: GitSandbo
     assert list(history.committed(None, dict.fromkeys(("a", "new"), Entry(0o100644, "0" * 40)))) == ["a"]
 
 
-def test_hooks_in_a_project_are_guarded_by_its_paths(sandbox: GitSandbox) -> None:
+def test_hooks_in_a_project_are_guarded_by_its_paths(sandbox: GitSandbox, history: GitHistory) -> None:
     sandbox.write("apps/api/hooks/pre-commit", "#!/bin/sh\n", mode=0o755)
     sandbox.git("config", "core.hooksPath", "apps/api/hooks")
     sandbox.commit()
-    place = discover.find(str(sandbox.root))
-    history = GitHistory(place, project=discover.Project(place, "apps/api"))
     assert history.hooks_in_tree() == {"hooks/pre-commit"}
     assert {".git/config", "hooks/pre-commit"} <= history.state().guarded.keys()
 

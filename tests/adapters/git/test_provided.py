@@ -19,6 +19,7 @@ from idumb.git import discover
 from idumb.git.checkouts import provided, untracked
 from idumb.git.checkouts.provided import Provided
 from idumb.system import clock, machine, private_folders
+from tests.support.errors import refusing
 from tests.support.gitrepo import GitSandbox
 
 _PLENTY = 1 << 30
@@ -287,9 +288,8 @@ def test_a_path_that_is_nowhere_is_refused_once_and_a_pattern_may_match_nothing(
     rules = ("deps", "/data/models", "none/*", "/tracked", "nowhere")
     checkout.user.write("tracked", "t\n")
     provided = Provided(user, (), 0, str(checkout.state), "", needed=rules)
-    with pytest.raises(Refusal, match=r"not in your working tree: nowhere$") as refused:
+    with refusing("checkout.missing", r"not in your working tree: nowhere$"):
         provided.bring(str(checkout.root), ())
-    assert refused.value.code == "checkout.missing"
 
 
 def _removed(path: Path) -> None:

@@ -15,6 +15,7 @@ from idumb.git.discover import Worktree
 from idumb.git.history import GitHistory
 from idumb.git.trees import GitTrees
 from idumb.system import clock
+from tests.support.errors import refusing
 from tests.support.gitrepo import GitSandbox
 from tests.support.seed import one_on_a_push
 
@@ -312,9 +313,8 @@ def test_a_run_that_another_process_changes_while_it_is_freed_keeps_that_name(
         delete(*arguments)  # type: ignore[arg-type]
 
     monkeypatch.setattr(refs, "delete_all", moved)
-    with pytest.raises(Refusal) as caught:
+    with refusing("git.ref-moved"):
         run.history.free(RUN, is_record)
-    assert caught.value.code == "git.ref-moved"
     assert source.refs(RUN) == {f"{RUN}T1/1/meanwhile/x": other}
     assert run.history.kept(f"{RUN}T1/1/base") is not None
 
@@ -341,9 +341,8 @@ def test_a_lock_that_git_holds_for_a_moment_is_waited_for(source: GitSandbox, mo
     lock.touch()
     monkeypatch.setattr(clock.SystemClock, "pause", lambda *_: None)
     source.write("new", "")
-    with pytest.raises(Refusal) as caught:
+    with refusing("git.ref-moved"):
         run.trees.keep(name, run.trees.scan(), "locked")
-    assert caught.value.code == "git.ref-moved"
 
 
 def test_a_damaged_tree_of_names_is_a_refusal_that_says_what_to_do(source: GitSandbox) -> None:
@@ -381,9 +380,8 @@ def test_a_ref_that_another_process_moved_or_created_keeps_its_value(
     if before:
         sandbox.git("update-ref", REF, before)
     place.guard = lambda: (sandbox.git("update-ref", REF, "two"), None)[1]  # between the check and the write
-    with pytest.raises(Refusal) as caught:
+    with refusing("git.ref-moved"):
         refs.move(open_repository.repository(place), REF, commit(sandbox, "three"))
-    assert caught.value.code == "git.ref-moved"
     assert sandbox.kept("refs/idumb/") == {REF: commit(sandbox, "two")}
 
 
@@ -392,9 +390,8 @@ def test_a_process_that_lost_ownership_moves_no_ref(sandbox: GitSandbox, place: 
         raise Refusal("lock.lost", "taken over")
 
     place.guard = lost
-    with pytest.raises(Refusal) as caught:
+    with refusing("lock.lost"):
         refs.move(open_repository.repository(place), REF, commit(sandbox, "three"))
-    assert caught.value.code == "lock.lost"
     assert sandbox.kept("refs/idumb/") == {}
 
 

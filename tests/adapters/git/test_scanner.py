@@ -15,6 +15,7 @@ from idumb.git import discover, git_program, guarded_files, scanner
 from idumb.git.trees import GitTrees
 from idumb.system import clock
 from tests.adapters.git.conftest import REF
+from tests.support.errors import refusing
 from tests.support.gitrepo import GitSandbox
 
 
@@ -518,9 +519,8 @@ def test_a_tree_that_cannot_be_written_three_times_is_a_refusal(
 ) -> None:
     sandbox.write("a", "1")
     fail(monkeypatch, sandbox, "write-tree", *[git_program.Result(128, b"", b"fatal: no")] * 3)
-    with pytest.raises(Refusal, match="could not be saved: fatal: no") as caught:
+    with refusing("git.failed", "could not be saved: fatal: no"):
         trees.scan()
-    assert caught.value.code == "git.failed"
 
 
 @pytest.mark.parametrize("linked", [False, True])
@@ -541,9 +541,8 @@ def test_a_pipe_in_the_place_of_rules_is_refused_by_name_instead_of_waiting_for_
     os.mkfifo(pipe)
     (root / "a").write_text("2", encoding="ascii")
     trees = GitTrees(discover.find(str(root)))
-    with pytest.raises(Refusal, match=f"{name} is a pipe") as caught:
+    with refusing("git.waits-for-pipe", f"{name} is a pipe"):
         git_program.output(str(root), ["status", "--porcelain"]) if "info/a" in name else trees.scan()
-    assert caught.value.code == "git.waits-for-pipe"
     pipe.unlink()
     assert names(sandbox, trees.scan()) == ["a", "d/b"]
 
@@ -595,8 +594,7 @@ def test_a_scan_waits_for_another_one_and_gives_up_after_a_while(
     with open(sandbox.git_dir / "idumb/shadow/main/lock", "rb") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         monkeypatch.setattr(clock.SystemClock, "pause", lambda *_: None)
-        with pytest.raises(Refusal) as caught:
+        with refusing("git.scanning"):
             trees.scan()
-        assert caught.value.code == "git.scanning"
         monkeypatch.setattr(clock.SystemClock, "pause", lambda *_: fcntl.flock(lock, fcntl.LOCK_UN))
         assert names(sandbox, trees.scan()) == ["a"]

@@ -17,6 +17,7 @@ from idumb.git import tree_objects
 from idumb.git.history import GitHistory
 from idumb.git.tree_objects import EMPTY_TREE, FILE
 from idumb.git.trees import GitTrees
+from tests.adapters.git.conftest import edited
 from tests.support.cases import every
 from tests.support.gitrepo import GitSandbox, work_tree
 
@@ -38,8 +39,8 @@ def test_changes_agree_with_git(sandbox: GitSandbox, trees: GitTrees) -> None:
 def test_overlay_takes_paths_from_another_tree(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({"a": "1", "b": "1", "d/e/f": "1", "was/file": "1"})
     old = trees.scan()
-    sandbox.remove("d")
-    sandbox.remove("was")
+    for folder in ("d", "was"):
+        sandbox.remove(folder)
     sandbox.write_all({"a": "2", "b": "2", "new/x": "n", "was": "now a file", "d": "file"})
     new = trees.scan()
     changed = [change.path for change in trees.changes(old, new)]
@@ -57,28 +58,22 @@ def test_a_diff_uses_no_external_tool_no_conversion_and_no_colour(sandbox: GitSa
     sandbox.git("config", "diff.up.textconv", "false")
     sandbox.git("config", "color.ui", "always")
     sandbox.git("config", "diff.noprefix", "true")
-    sandbox.write_all({".gitattributes": "*.t diff=up\n", "a.t": "1\n", "b": "1\n"})
-    old = trees.scan()
-    sandbox.write_all({"a.t": "2\n", "b": "2\n"})
-    text = trees.diff(old, trees.scan(), ["a.t"])
+    before = {".gitattributes": "*.t diff=up\n", "a.t": "1\n", "b": "1\n"}
+    text = trees.diff(*edited(sandbox, trees, before, {"a.t": "2\n", "b": "2\n"}), ["a.t"])
     assert text.splitlines()[-3:] == ["@@ -1 +1 @@", "-1", "+2"]
     assert "+++ b/a.t" in text
     assert "b/b" not in text
 
 
 def test_lines_are_counted_and_binary_files_have_none(sandbox: GitSandbox, trees: GitTrees) -> None:
-    sandbox.write_all({"a": "1\n2\n", "bin": b"\0\1"})
-    old = trees.scan()
-    sandbox.write_all({"a": "1\n3\n4\n", "bin": b"\0\2", "na\udcff": "x\n"})
-    assert trees.line_counts(old, trees.scan()) == {"a": (2, 1), "bin": (None, None), "na\udcff": (1, 0)}
+    before = {"a": b"1\n2\n", "bin": b"\0\1"}
+    old, new = edited(sandbox, trees, before, {"a": b"1\n3\n4\n", "bin": b"\0\2", "na\udcff": b"x\n"})
+    assert trees.line_counts(old, new) == {"a": (2, 1), "bin": (None, None), "na\udcff": (1, 0)}
 
 
 def test_attributes_in_the_working_tree_do_not_affect_stored_trees(sandbox: GitSandbox, trees: GitTrees) -> None:
     """F19: reading a pipe would never end, and a task could hide its own change."""
-    sandbox.write("a", "1\n")
-    old = trees.scan()
-    sandbox.write("a", "1\n2\n")
-    new = trees.scan()
+    old, new = edited(sandbox, trees, {"a": "1\n"}, {"a": "1\n2\n"})
     plain = trees.diff(old, new)
     sandbox.write(".gitattributes", "* -diff\n")
     assert trees.line_counts(old, new) == {"a": (1, 0)}
@@ -105,11 +100,9 @@ def test_a_patch_is_applied_to_the_working_tree(sandbox: GitSandbox, trees: GitT
 
 
 def test_a_patch_with_one_forbidden_path_writes_nothing(sandbox: GitSandbox, trees: GitTrees) -> None:
-    sandbox.write_all({"a": "1\n", "b": "1\n"})
-    old, before = trees.scan(), work_tree(sandbox.root)
-    sandbox.write_all({"a": "2\n", "b": "2\n"})
-    patch = trees.diff(old, trees.scan())
-    sandbox.write_all({"a": "1\n", "b": "1\n"})
+    patch = trees.diff(*edited(sandbox, trees, dict.fromkeys("ab", "1\n"), dict.fromkeys("ab", "2\n")))
+    sandbox.write_all(dict.fromkeys("ab", "1\n"))
+    before = work_tree(sandbox.root)
     done = trees.apply_patch(patch, lambda path: "is not declared" if path == "b" else None)
     assert done == (False, "b: is not declared")
     assert work_tree(sandbox.root) == before

@@ -6,15 +6,13 @@ import contextlib
 import os
 import signal
 import stat
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from idumb.system import atomic_write, private_folders, user_folders
 from idumb.system.rooted_files import FileReports, LinkInTheWay
-from tests.meta import source
+from tests.support import python
 from tests.support.cases import every
 
 
@@ -83,11 +81,7 @@ def test_a_kill_at_any_moment_leaves_a_complete_file(tmp_path: Path) -> None:
     place = tmp_path / "file"
     place.write_bytes(b"a" * 300_000)
     for _ in range(5):
-        process = subprocess.Popen(
-            [sys.executable, "-c", WRITE_FOR_EVER, str(place)],
-            env={**os.environ, "PYTHONPATH": str(source.ROOT)},
-            stdout=subprocess.PIPE,
-        )
+        process = python.start(WRITE_FOR_EVER, place)
         assert process.stdout is not None
         process.stdout.readline()
         for _ in range(50):

@@ -11,6 +11,7 @@ import pytest
 
 from idumb.system import clock, named_files
 from idumb.system.named_files import NamedFiles
+from tests.support.programs import script
 
 LONG_AGO = (1_600_000_000, 1_600_000_000)
 
@@ -70,15 +71,18 @@ def test_links_are_followed_and_plain_folders_are_omitted(tmp_path: Path) -> Non
     """R-LOCK-5."""
     root, away = tmp_path / "root", tmp_path / "away"
     (root / "plain/deep").mkdir(parents=True)
-    away.mkdir()
+    for place in (away, tmp_path / "root-2"):
+        place.mkdir()
     (root / "out").symlink_to(away)
+    (root / "beside").symlink_to("../root-2")
     (root / "plain/in").symlink_to("deep")
     (root / "top").symlink_to(".")
     (root / "lost").symlink_to("nowhere")
-    folders = ["plain", "plain/deep", "out", "out/more", "plain/in", "top", "top/plain/in", "lost", "missing/a"]
+    folders = ["plain", "plain/deep", "out", "out/more", "beside", "plain/in", "top", "top/plain/in", "lost", "no/a"]
     assert NamedFiles(str(root)).links(folders) == {
         "out": str(away),
         "out/more": f"{away}/more",
+        "beside": f"{tmp_path}/root-2",
         "plain/in": "plain/deep",
         "top": "",
         "top/plain/in": "plain/deep",
@@ -92,22 +96,12 @@ def test_programs_are_resolved_on_path_or_by_path_but_not_in_the_working_tree(
     """R-ENV-1."""
     root, away = tmp_path / "work", tmp_path / "bin"
     for place in (root / "own", root / "here/prove", away / "prove", away / "other", away / "plain"):
-        place.parent.mkdir(exist_ok=True, parents=True)
-        place.write_text("#!/bin/sh\n")
-        place.chmod(0o644 if place.name == "plain" else 0o755)
+        script(place, mode=0o644 if place.name == "plain" else 0o755)
     (away / "inside").symlink_to(root / "own")
     monkeypatch.setenv("PATH", f"{root / 'here'}:{away}")
     names = ["prove", "other", "plain", "gone", "inside", "./own", "own", str(away / "prove"), str(root / "own")]
     programs = NamedFiles(str(root)).programs(names)
     assert programs == {"other": str(away / "other"), str(away / "prove"): str(away / "prove")}
-
-
-def test_a_link_to_a_folder_beside_the_root_whose_name_begins_alike_leads_outside(tmp_path: Path) -> None:
-    root, beside = tmp_path / "repo", tmp_path / "repo-2"
-    root.mkdir()
-    beside.mkdir()
-    (root / "out").symlink_to(beside)
-    assert NamedFiles(str(root)).links(["out"]) == {"out": str(beside.resolve())}
 
 
 def test_a_path_with_tens_of_thousands_of_parts_is_behind_no_link(files: NamedFiles) -> None:

@@ -101,13 +101,6 @@ def test_a_name_whose_folder_cannot_be_removed_is_skipped_and_kept_for_a_later_c
     assert os.listdir(top) == []
 
 
-def test_a_folder_that_its_group_can_write_is_not_safe(tmp_path: Path) -> None:
-    tmp_path.chmod(0o770)
-    assert "can be written by other users (mode 0770)" in (private_folders.unsafe(str(tmp_path), folder=True) or "")
-    tmp_path.chmod(0o750)
-    assert private_folders.unsafe(str(tmp_path), folder=True) is None
-
-
 def test_a_folder_beside_an_avoided_one_whose_name_begins_alike_can_be_used(tmp_path: Path) -> None:
     beside = str(tmp_path / "repo-2")
     assert private_folders.place([str(tmp_path / "repo/own"), beside], [str(tmp_path / "repo")]) == beside

@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from idumb.system import child_process, process_end, process_tree, supervision
+from tests.support import python
 from tests.support.cases import every
 from tests.support.ended import has_ended
 from tests.support.patience import patient
@@ -109,17 +110,13 @@ def test_large_input_arrives_and_may_stay_unread(tmp_path: Path, script: str, an
 
 @pytest.mark.parametrize("escape", [pytest.param(s, id=n, marks=LINUX_ONLY) for n, s in ESCAPES.items()])
 def test_no_child_of_a_process_outlives_it(tmp_path: Path, escape: str) -> None:
-    """F59: background jobs, daemons in their own session, without environment, deaf to TERM."""
+    """F59, M12: background jobs, daemons in their own session, without environment, deaf to TERM.
+
+    They hold the output open: the end of the process is waited for, and not that of its output.
+    """
     finished = run(escape, tmp_path)
     assert finished.exit_code == 0
     assert not process_tree.is_alive(noted(tmp_path))
-
-
-@LINUX_ONLY
-def test_a_daemon_that_holds_the_output_open_does_not_block(tmp_path: Path) -> None:
-    """M12: the end of the process is waited for, not the end of its output."""
-    finished = run("echo said; " + ESCAPES["double fork"], tmp_path)
-    assert finished.output.text() == "said\n"
 
 
 def test_a_timed_out_process_is_ended_with_its_children(tmp_path: Path) -> None:
@@ -179,7 +176,7 @@ def test_processes_are_ended_though_no_more_files_can_be_opened() -> None:
         "process_end.end(lambda: [program.pid] if program.poll() is None else [], 0.1)",
         "print(program.wait() < 0)",
     )
-    assert subprocess.check_output([sys.executable, "-c", "\n".join(lines)]) == b"True\n"
+    assert python.run("\n".join(lines)) == "True\n"
 
 
 @pytest.mark.usefixtures("_handles")
@@ -269,16 +266,7 @@ except Interrupted as interrupted:
 
 @LINUX_ONLY
 def test_a_signal_while_a_program_starts_leaves_nothing_running(tmp_path: Path) -> None:
-    root = str(Path(__file__).parents[3])
-    done = subprocess.run(
-        [sys.executable, "-c", INTERRUPTED_START, str(tmp_path), ENVIRONMENT["PATH"]],
-        cwd=root,
-        env={**ENVIRONMENT, "PYTHONPATH": root},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert (done.stdout, done.stderr) == ("interrupted 15 []\n", "")
+    assert python.run(INTERRUPTED_START, tmp_path, ENVIRONMENT["PATH"]) == "interrupted 15 []\n"
     assert not (tmp_path / "pid").exists() or not process_tree.is_alive(noted(tmp_path))
 
 
@@ -325,16 +313,7 @@ def test_large_output_needs_little_memory(tmp_path: Path) -> None:
         "peak = [l.split()[1] for l in open('/proc/self/status') if l.startswith('VmHWM')][0]\n"
         "print(o.size, kept, o.truncated, peak, o.sha256)\n"
     )
-    root = str(Path(__file__).parents[3])
-    done = subprocess.run(
-        [sys.executable, "-c", program, ENVIRONMENT["PATH"]],
-        cwd=root,
-        env={**ENVIRONMENT, "PYTHONPATH": root},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    size, kept, truncated, peak, sha256 = done.stdout.split()
+    size, kept, truncated, peak, sha256 = python.run(program, ENVIRONMENT["PATH"]).split()
     assert (size, kept, truncated) == (
         "100000000",
         str(supervision.HEAD + supervision.TAIL + 2 * supervision.MARGIN),
@@ -452,7 +431,7 @@ def test_an_agent_ends_with_an_idumb_that_is_killed(tmp_path: Path) -> None:
         "import sys; from idumb.system import child_process;"
         " child_process.run(['/bin/sh', '-c', sys.argv[1]], cwd=sys.argv[2], environment={}, agent=True)"
     )
-    with subprocess.Popen([sys.executable, "-c", code, script, str(tmp_path)], cwd=Path(__file__).parents[3]) as host:
+    with python.start(code, script, tmp_path) as host:
         while not has_noted(tmp_path):
             assert host.poll() is None
         host.kill()

@@ -15,7 +15,9 @@ from idumb.composition import sandboxes
 from idumb.composition.sandboxes import LocalSandboxes
 from idumb.domain.permissions import DETECTION, SANDBOX_BWRAP, Fence
 from idumb.system import programs
+from tests.support import python
 from tests.support.cases import every
+from tests.support.programs import script
 
 USER = ("unshare", "--user", "--map-user=1000", "--map-group=1000", "--")
 """A user without capabilities, who still owns the files of the test."""
@@ -212,10 +214,7 @@ def test_other_systems_report_that_there_is_no_sandbox(monkeypatch: pytest.Monke
 def test_a_bubblewrap_that_tasks_or_others_could_have_written_is_ignored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    program = tmp_path / "repo/bin/bwrap"
-    program.parent.mkdir(parents=True)
-    program.write_text("#!/bin/sh\n")
-    program.chmod(0o755)
+    program = script(tmp_path / "repo/bin/bwrap")
     monkeypatch.setenv("PATH", str(program.parent))
     assert programs.find_bubblewrap("") == os.path.realpath(program)
     assert programs.find_bubblewrap(str(tmp_path / "repo")) == ""
@@ -239,10 +238,7 @@ def test_root_without_a_network_cannot_join_another_one() -> None:
     require(())
     if os.geteuid() or subprocess.run(["nsenter", "--net=/proc/self/ns/net", "true"], check=False).returncode:
         pytest.skip("only root can join the network of another process (nsenter --net)")
-    ended = subprocess.run(
-        [sys.executable, "-c", LISTED, str(os.getpid())], capture_output=True, text=True, check=True, timeout=60
-    )
-    assert ended.stdout == "none\n"
+    assert python.run(LISTED, str(os.getpid())) == "none\n"
 
 
 @pytest.fixture

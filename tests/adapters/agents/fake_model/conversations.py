@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,8 +24,6 @@ class Protocol:
     body: Callable[[str, int], dict[str, Any]]
     text: Callable[[Any], str]
     call: Callable[[Any], tuple[str, Any]]
-    tokens: Callable[[Any], tuple[int, int]]
-    stream_path: str
     assembled: Callable[[list[tuple[str | None, Any]]], tuple[str, str]]
 
 
@@ -69,15 +68,6 @@ def _from_responses(events: list[tuple[str | None, Any]]) -> tuple[str, str]:
     return text, "".join(data["delta"] for name, data in events if name == "response.function_call_arguments.delta")
 
 
-def _usage(*names: str) -> Callable[[Mapping[str, Any]], tuple[int, int]]:
-    where, tokens_in, tokens_out = names
-    return lambda answer: (answer[where][tokens_in], answer[where][tokens_out])
-
-
-def _function(call: Mapping[str, Any]) -> tuple[str, Any]:
-    return call["name"], call["arguments"]
-
-
 ALL = (
     Protocol(
         "anthropic",
@@ -85,8 +75,6 @@ ALL = (
         _anthropic,
         lambda answer: answer["content"][0]["text"],
         lambda answer: (answer["content"][0]["name"], answer["content"][0]["input"]),
-        _usage("usage", "input_tokens", "output_tokens"),
-        "/v1/messages",
         _from_anthropic,
     ),
     Protocol(
@@ -94,9 +82,7 @@ ALL = (
         "/v1/responses",
         _responses,
         lambda answer: answer["output"][0]["content"][0]["text"],
-        lambda answer: _function(answer["output"][0]),
-        _usage("usage", "input_tokens", "output_tokens"),
-        "/v1/responses",
+        lambda answer: (answer["output"][0]["name"], json.loads(answer["output"][0]["arguments"])),
         _from_responses,
     ),
 )
