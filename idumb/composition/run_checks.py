@@ -79,7 +79,7 @@ class RunChecks:
             private=private,
             proof=proof,
             prepare=settings.checkout.prepare,
-            prepare_timeout=float(settings.run.check_timeout),
+            timeout=float(settings.run.check_timeout),
             sandbox=self._sandbox(private),
             note=services.reporter.note,
         )

@@ -41,8 +41,8 @@ class ShellChecks(Struct, kw_only=True):
     owner. `private` gives each check
     an environment of its own; commands that prove nothing about the work, such as those that take it back, have that of
     `allowed`. `sandbox` limits the checks that judge a tree.
-    `prepare` are commands that install what checks need in the working tree of `proof`; each may run for
-    `prepare_timeout` seconds. `is_work` returns whether the run changed a path of a tree; a check must not change it.
+    `prepare` are commands that install what checks need in the working tree of `proof`. Each command may run for
+    `timeout` seconds. `is_work` returns whether the run changed a path of a tree; a check must not change it.
     `hints` name what a failed check may need. `note` reports what takes long and is no check.
     """
 
@@ -56,7 +56,7 @@ class ShellChecks(Struct, kw_only=True):
     proof: ProofCheckout | None = None
     head: Callable[[], str | None] = lambda: None
     prepare: Sequence[str] = ()
-    prepare_timeout: float | None = None
+    timeout: float | None = None
     controls: Controls | None = None
     sandbox: Sandbox | None = None
     is_work: Callable[[str, str], bool] = lambda _tree, _path: False
@@ -76,16 +76,16 @@ class ShellChecks(Struct, kw_only=True):
     def _environment(self) -> Mapping[str, str]:
         return child_process.environment(self.allowed, self._cookies)
 
-    def alone(self, subject: str, command: str, *, timeout: float | None, tree: str) -> Evidence:
+    def alone(self, subject: str, command: str, *, tree: str, timeout: float | None = None) -> Evidence:
         """Run a command that sees nothing of earlier ones, where checks run.
 
         A result of the same tree, command and environment is remembered as long as this object lives, never on disk.
         """
-        key = canonical_json.digest([tree, command, self._environment_for(timeout)])
+        key = canonical_json.digest([tree, command, self._environment_for(timeout or self.timeout)])
         if key in self._remembered:
             return replace(self._remembered[key], subject=subject)
         self.renew()
-        made = self.command(subject, command, command, timeout=timeout, tree=tree)
+        made = self.command(subject, command, command, tree=tree, timeout=timeout)
         if made.exit_code is not None and made.result != evidence.ERRORED:
             self._remembered[key] = made
         return made
@@ -96,9 +96,12 @@ class ShellChecks(Struct, kw_only=True):
         limits = [dict(self.shell.limits or {}), self.shell.idle_timeout, timeout]
         return canonical_json.digest([private, limits, list(self.prepare), dict(self._given)])
 
-    def command(self, subject: str, text: str, command: str, *, timeout: float | None, tree: str | None) -> Evidence:
+    def command(
+        self, subject: str, text: str, command: str, *, tree: str | None, timeout: float | None = None
+    ) -> Evidence:
         """Run a fixed command string with `/bin/sh -c` on a tree or in the workspace. Codes 126 and 127 are errors."""
         self.guard()
+        timeout = timeout or self.timeout
         asked = Evidence(subject, text, NOT_RUN, command, tree=tree)
         root, variables, present = self._place(tree)
         if self.private is None or subject.startswith(NO_PROOF):
@@ -178,9 +181,9 @@ class ShellChecks(Struct, kw_only=True):
     def _installed(self, command: str, root: str, variables: Mapping[str, str]) -> Evidence:
         asked, own = Evidence("setup (checkout.prepare)", command, NOT_RUN, command), {**variables, **self._cookies}
         if self.private is None:
-            return self.shell.run(asked, root, {**self._environment, **own}, self.prepare_timeout)
+            return self.shell.run(asked, root, {**self._environment, **own}, self.timeout)
         with self.private.opened(command, root) as conditions:
-            return self.shell.run(asked, root, {**conditions.variables, **own}, self.prepare_timeout)
+            return self.shell.run(asked, root, {**conditions.variables, **own}, self.timeout)
 
     def renew(self) -> None:
         """Make the next check not see what earlier ones left."""
@@ -194,17 +197,17 @@ class ShellChecks(Struct, kw_only=True):
         checks._given = dict(variables)  # noqa: SLF001 - its own class
         return checks
 
-    def start_controls(self, commands: Mapping[str, str], *, tree: str, timeout: float) -> None:
+    def start_controls(self, commands: Mapping[str, str], *, tree: str) -> None:
         """Begin to run commands, each with its subject, on the tree before the work.
 
         They run beside the builder, where checks run: no check may run before `end_controls`.
         """
         if self.controls is None:
             return
-        environment = self._environment_for(timeout)
+        environment = self._environment_for(self.timeout)
         self.end_processes()  # the first search ends every process of the run, so it must come before the controls
         beside = functools.partial(self._beside, self.head())
-        self.controls.start(beside, commands, tree=tree, environment=environment, timeout=timeout)
+        self.controls.start(beside, commands, tree=tree, environment=environment)
 
     def end_controls(self, *, limit: float | None) -> Mapping[str, str]:
         """Return the result of each control, by its command. After `limit` seconds, one that still runs is killed.
@@ -229,9 +232,9 @@ class ShellChecks(Struct, kw_only=True):
             self.proof.renew(control=True)
         return checks
 
-    def condition(self, subject: str, condition: Condition, *, timeout: float | None, tree: str | None) -> Evidence:
+    def condition(self, subject: str, condition: Condition, *, tree: str | None) -> Evidence:
         if condition.kind == "command":
-            return self.command(subject, condition.subject, condition.subject, timeout=timeout, tree=tree)
+            return self.command(subject, condition.subject, condition.subject, tree=tree)
         # `env NAME` asks what the user provides, whether or not checks can see it.
         variables = child_process.environment([condition.subject]) if condition.kind == "env" else {}
         return conditions.check(subject, condition, root=self._place(tree)[0], environment=variables, tree=tree)

@@ -40,9 +40,8 @@ class Controls:
         *,
         tree: str,
         environment: str,
-        timeout: float,
     ) -> None:
-        """Run commands, each with its subject, on a tree; each for at most `timeout` seconds.
+        """Run commands, each with its subject, on a tree.
 
         `beside` makes the checks, with what stops them. `environment` is a digest of what decides a result besides tree
         and command.
@@ -58,18 +57,18 @@ class Controls:
 
         def run() -> None:
             self._results.update(dict.fromkeys(waiting, _LATE))
-            self._run_all(beside(self._stopped), {c: (commands[c], key) for c, key in waiting.items()}, tree, timeout)
+            self._run_all(beside(self._stopped), {c: (commands[c], key) for c, key in waiting.items()}, tree)
 
         self._thread = threading.Thread(target=run, name="checks before the work", daemon=True)
         self._thread.start()
 
-    def _run_all(self, checks: ShellChecks, waiting: Mapping[str, tuple[str, str]], tree: str, timeout: float) -> None:
+    def _run_all(self, checks: ShellChecks, waiting: Mapping[str, tuple[str, str]], tree: str) -> None:
         for command, (subject, key) in waiting.items():
             if self._stopped.is_set():
                 return
             problem, made = "a signal ended it", None
             try:
-                made = checks.command(subject, "", command, timeout=timeout, tree=tree)
+                made = checks.command(subject, "", command, tree=tree)
             except Exception as exception:  # noqa: BLE001 - a control never fails a task
                 problem = str(exception)
             if self._stopped.is_set():

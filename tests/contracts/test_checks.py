@@ -57,7 +57,7 @@ def place(request: pytest.FixtureRequest, tmp_path: Path) -> Place:
 
 
 def check(place: Place, command: str) -> Evidence:
-    return place.checks.command("AC-1", "it works", command, timeout=60, tree=None)
+    return place.checks.command("AC-1", "it works", command, tree=None)
 
 
 @every(
@@ -97,7 +97,7 @@ def test_a_check_without_a_tree_works_in_the_files_themselves(place: Place) -> N
 @every("path", ["a", "b"])
 def test_a_condition_is_judged_by_the_files(place: Place, kind: str, path: str) -> None:
     place.write("a", b"")
-    judged = place.checks.condition("precondition 1", Condition(kind, path), timeout=60, tree=None)
+    judged = place.checks.condition("precondition 1", Condition(kind, path), tree=None)
     assert judged.passed is ((path == "a") is (kind == "file-exists"))
     assert (judged.subject, judged.text) == ("precondition 1", f"{kind.replace('-', ' ')} {path}")
 

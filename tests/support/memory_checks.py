@@ -22,7 +22,7 @@ class MemoryChecks:
     def renew(self) -> None:
         pass
 
-    def start_controls(self, commands: Mapping[str, str], *, tree: str, timeout: float) -> None:
+    def start_controls(self, commands: Mapping[str, str], *, tree: str) -> None:
         pass
 
     def end_controls(self, *, limit: float | None) -> Mapping[str, str]:
@@ -38,16 +38,16 @@ class MemoryChecks:
         text: str,
         command: str,
         *,
-        timeout: float | None,
         tree: str | None,
+        timeout: float | None = None,
     ) -> Evidence:
         self.ran.append(command)
         code = self._exit_code(command.split(), self._files(tree))
         failed = evidence.ERRORED if code == NOT_FOUND else evidence.FAILED
         return Evidence(subject, text, failed if code else evidence.PASSED, command, exit_code=code, tree=tree)
 
-    def alone(self, subject: str, command: str, *, timeout: float | None, tree: str) -> Evidence:
-        return self.command(subject, command, command, timeout=timeout, tree=tree)
+    def alone(self, subject: str, command: str, *, tree: str, timeout: float | None = None) -> Evidence:
+        return self.command(subject, command, command, tree=tree)
 
     def _files(self, tree: str | None) -> dict[str, bytes]:
         if tree is None:
@@ -72,7 +72,7 @@ class MemoryChecks:
                 return 0
         return NOT_FOUND
 
-    def condition(self, subject: str, condition: Condition, *, timeout: float | None, tree: str | None) -> Evidence:
+    def condition(self, subject: str, condition: Condition, *, tree: str | None) -> Evidence:
         exists = condition.subject in self._files(tree)
         holds = {"file-exists": exists, "file-absent": not exists}[condition.kind]
         result = evidence.PASSED if holds else evidence.FAILED

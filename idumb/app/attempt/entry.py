@@ -186,15 +186,12 @@ def check_preconditions(context: RunContext, attempt: Attempt) -> Attempt:
 def _check_before(context: RunContext, attempt: Attempt, *, first: bool) -> tuple[Evidence, ...]:
     """Check preconditions and, on the first attempt, tests that must fail or pass before the work."""
     checks, task = context.checks, attempt.task
-    limit = float(context.services.settings.run.check_timeout)
     tree = task_base.tree_between_attempts(context.services, context.journal.state, attempt.base, attempt.mine)
-    checked = [
-        checks.condition(f"precondition {i}", condition, timeout=limit, tree=tree)
-        for i, condition in enumerate(task.preconditions, 1)
-    ]
+    conditions = enumerate(task.preconditions, 1)
+    checked = [checks.condition(f"precondition {i}", condition, tree=tree) for i, condition in conditions]
     for i, test in enumerate(task.tests if first else (), 1):
         name, text = f"test {i} before", test.intent or test.command
-        result = checks.command(name, text, test.command, timeout=limit, tree=tree)
+        result = checks.command(name, text, test.command, tree=tree)
         checked.append(result if test.before == "passes" else _inverted(result))
     return tuple(checked)
 

@@ -186,8 +186,7 @@ def _with_commands(context: RunContext, attempt: Attempt, inputs: Inputs) -> Inp
 
     def run(gate: str, command: str, *, before: bool) -> Evidence:
         tree = base if before else attempt.proven or attempt.candidate
-        limit = float(asked[gate].timeout or usual)
-        return checks.alone(f"{evidence.GATE}{gate}", command, timeout=limit, tree=tree)
+        return checks.alone(f"{evidence.GATE}{gate}", command, tree=tree, timeout=asked[gate].timeout)
 
     return replace(inputs, asked=asked, before=lambda path: work.entry(base, path), run=run)
 
@@ -301,10 +300,10 @@ def _broken_head(context: RunContext, attempt: Attempt, checked: Sequence[Eviden
         return None
     paths = (*context.journal.state.uncommitted(), *attempt.committed)
     alone = task_base.tree_between_attempts(services, context.journal.state, attempt.base, attempt.mine)
-    limit, earlier = float(services.settings.run.check_timeout), context.work.committed(begun, attempt.candidate, paths)
+    earlier = context.work.committed(begun, attempt.candidate, paths)
     for tree, results in ((alone, evidence.BROKEN), (earlier, {evidence.PASSED})):
         for e in failed:
-            if context.checks.alone(e.subject, e.command or "", timeout=limit, tree=tree).result not in results:
+            if context.checks.alone(e.subject, e.command or "", tree=tree).result not in results:
                 return None
     subjects = wording.listed(e.subject for e in failed)
     words = f"{subjects} failed on your commit {(attempt.judged_on or '')[:7]}, there without {attempt.task.id} too"

@@ -37,15 +37,14 @@ _UNCHECKED = {OPINION: evidence.OPINION, UNPROVEN: evidence.UNPROVEN}
 """Results of criteria that no command proves."""
 
 
-def run(checks: Checks, check: Check, timeout: float, tree: str | None) -> Evidence:
+def run(checks: Checks, check: Check, tree: str | None) -> Evidence:
     if check.condition is not None:
-        return checks.condition(check.subject, check.condition, timeout=timeout, tree=tree)
-    return checks.command(check.subject, check.text, check.command or "", timeout=timeout, tree=tree)
+        return checks.condition(check.subject, check.condition, tree=tree)
+    return checks.command(check.subject, check.text, check.command or "", tree=tree)
 
 
 def check_after(services: Services, checks: Checks, task: Task, plan: Plan, tree: str | None) -> Iterator[Evidence]:
     """Run criteria, Verify, tests, invariants and postconditions, each once, on the frozen files."""
-    limit, interrupts = float(services.settings.run.check_timeout), services.interrupts
     effective = contracts.proofs(task)
     checks.renew()
     left = {check.subject: check for check in rerun.checks_of_task(task, plan)}
@@ -53,11 +52,11 @@ def check_after(services: Services, checks: Checks, task: Task, plan: Plan, tree
         if (proof := effective[criterion.id]) in _UNCHECKED:
             yield Evidence(criterion.id, criterion.text, _UNCHECKED[proof], tree=tree)
         elif criterion.id in left:
-            with interrupts.armed():
-                yield run(checks, left.pop(criterion.id), limit, tree)
+            with services.interrupts.armed():
+                yield run(checks, left.pop(criterion.id), tree)
     for check in left.values():
-        with interrupts.armed():
-            yield run(checks, check, limit, tree)
+        with services.interrupts.armed():
+            yield run(checks, check, tree)
 
 
 def is_broken(proof: Evidence) -> bool:
@@ -116,9 +115,8 @@ def explain_own(
 def _result(services: Services, checks: Checks, wanted: Sequence[Check], tree: str) -> str:
     """Return the result of the last of these checks on a tree, after the others ran there."""
     checks.renew()
-    limit = float(services.settings.run.check_timeout)
     with services.interrupts.armed():
-        return [run(checks, check, limit, tree) for check in wanted][-1].result
+        return [run(checks, check, tree) for check in wanted][-1].result
 
 
 def _first_broken(trees: Sequence[tuple[str, str]], fails: Callable[[str], bool]) -> str:
@@ -205,8 +203,7 @@ def _start_controls(context: RunContext, attempt: Attempt) -> bool:
     needed = {} if services.settings.checks.control == CONTROL_OFF or task.is_human else commands(task)
     if needed:
         tree = task_base.tree_between_attempts(services, context.journal.state, attempt.base, attempt.mine)
-        limit = float(services.settings.run.check_timeout)
-        context.checks.start_controls(needed, tree=tree, timeout=limit)
+        context.checks.start_controls(needed, tree=tree)
     return bool(needed)
 
 

@@ -104,7 +104,7 @@ def require_setup(context: RunContext) -> None:
         place.show(tree, services.history.head().commit)
         checks = services.open_checks(place, context.run).given(context.contract.variables)
     for needed in all_needed:
-        if missing := _missing(checks, needed, float(services.settings.run.check_timeout)):
+        if missing := _missing(checks, needed):
             raise Refusal(
                 "setup.missing",
                 f"{needed.service} is not set up ({missing}). It is needed because: {needed.why}",
@@ -113,14 +113,14 @@ def require_setup(context: RunContext) -> None:
     context.workspace.end()
 
 
-def _missing(checks: Checks, needed: Setup, limit: float) -> str:
+def _missing(checks: Checks, needed: Setup) -> str:
     """Return the first thing that is missing; "" if nothing is."""
     for name in needed.env:
-        if not checks.condition("setup", Condition("env", name), timeout=limit, tree=None).passed:
+        if not checks.condition("setup", Condition("env", name), tree=None).passed:
             return f"{name} is not set"
     if needed.check is None:
         return ""
-    result = checks.command("setup", needed.service, needed.check, timeout=limit, tree=None)
+    result = checks.command("setup", needed.service, needed.check, tree=None)
     return "" if result.passed else f"`{needed.check}` {result.result}"
 
 

@@ -106,15 +106,13 @@ def run(services: Services, journal: Journal, contract: Contract, effects: Effec
         return
     place, state = services.open_checkout(), journal.state
     checks = services.open_checks(place, state.id).given(contract.variables)
-    limit = float(services.settings.run.check_timeout)
     for task, commands in effects.commands:
         place.show(_tree_of(services, state.tasks[task]), services.history.head().commit)
         done: list[Evidence] = []
         for command in commands:
             services.interrupts.check()
             with services.interrupts.armed():
-                words = f"rollback of {task}", f"take back {task}"
-                done.append(checks.command(*words, command, timeout=limit, tree=None))
+                done.append(checks.command(f"rollback of {task}", f"take back {task}", command, tree=None))
             journal.write(journal.event("evidence.recorded", task, **done[-1].as_dict()))
         checks.end_processes()
         if failed := next((e for e in done if not e.passed), None):

@@ -283,13 +283,12 @@ def check_invariants(services: Services, state: RunState, contract: Contract) ->
     except Refusal:  # the files are already restored, so this only skips the checks
         return ()
     checks = services.open_checks(services.here, state.id).given(contract.variables)
-    limit = float(services.settings.run.check_timeout)
     tree = task_base.tree_between_attempts(services, state, services.trees.scan())
     results = []
     for invariant in invariants:
         with services.interrupts.armed():
             subject = f"invariant {invariant.id}"
-            results.append(checks.command(subject, invariant.text, invariant.check, timeout=limit, tree=tree))
+            results.append(checks.command(subject, invariant.text, invariant.check, tree=tree))
     checks.end_processes()
     return tuple(results)
 

@@ -41,7 +41,6 @@ def run(services: Services, contract: Contract, *, strict: bool) -> Ran:
     done = {id for id, status in schedule.statuses(contract, state).items() if status in outcome.ENDED}
     # HEAD's tree, with the finished tasks that nobody committed
     tree = task_base.tree_between_attempts(services, state, services.trees.scan() if state.uncommitted() else "")
-    limit = float(services.settings.run.check_timeout)
     ran = Ran([], [])
     try:
         for id, plan in contract.plan_by_task().items():
@@ -52,7 +51,7 @@ def run(services: Services, contract: Contract, *, strict: bool) -> Ran:
             results: dict[str, str] = {}
             for command, subject in task_checks.commands(task).items():
                 with services.interrupts.armed():
-                    results[command] = result = _result(checks, subject, command, limit, tree)
+                    results[command] = result = _result(checks, subject, command, tree)
                 ran.rows.append({"task": task.id, "subject": subject, "command": command, "result": result})
             ran.findings.extend(_findings(plan, task, results, strict=strict))
         _invariants(services, contract, checks, tree, ran)
@@ -65,13 +64,12 @@ def _invariants(services: Services, contract: Contract, checks: Checks, tree: st
     """Run the invariants. One that fails before the work must be made true by the first task that keeps it."""
     level = gate_table.rule(services.settings, gate_table.INVARIANTS).level
     severity = ERROR if level == gate_table.CRITICAL else WARNING
-    limit = float(services.settings.run.check_timeout)
     for plan in contract.plans:
         for invariant in plan.invariants:
             checks.renew()
             subject = f"invariant {invariant.id}"
             with services.interrupts.armed():
-                result = _result(checks, subject, invariant.check, limit, tree)
+                result = _result(checks, subject, invariant.check, tree)
             ran.rows.append({"task": None, "subject": subject, "command": invariant.check, "result": result})
             if result in evidence.BROKEN:
                 words = {"id": invariant.id, "text": invariant.text}
@@ -79,9 +77,9 @@ def _invariants(services: Services, contract: Contract, checks: Checks, tree: st
                 ran.findings.append(plan.finding(_BROKEN_BEFORE, "", found, severity=severity, words=words))
 
 
-def _result(checks: Checks, subject: str, command: str, limit: float, tree: str) -> str:
+def _result(checks: Checks, subject: str, command: str, tree: str) -> str:
     try:
-        return checks.command(subject, "", command, timeout=limit, tree=tree).result
+        return checks.command(subject, "", command, tree=tree).result
     except Refusal as refusal:
         if refusal.code != judge.NOT_PREPARED:
             raise

@@ -88,13 +88,12 @@ def _rerun_check(proof: Proof, check: Check, recorded: Mapping[str, Any] | None)
 
 
 def _now(proof: Proof, check: Check) -> Evidence:
-    limit = float(proof.services.settings.run.check_timeout)
     if check.condition is not None and check.command is None:
-        return proof.checks.condition(check.subject, check.condition, timeout=limit, tree=proof.tree)
+        return proof.checks.condition(check.subject, check.condition, tree=proof.tree)
     command = check.command or ""
     key = (command, "invariant" in check.subject.split())  # an invariant also holds if there is no test yet
     if key not in proof.ran:
-        proof.ran[key] = proof.checks.command(check.subject, check.text, command, timeout=limit, tree=proof.tree)
+        proof.ran[key] = proof.checks.command(check.subject, check.text, command, tree=proof.tree)
         proof.checks.end_processes()
         # the clone itself names what it borrows
         proof.notes += [reason for reason in proof.ran[key].weaker if not reason.endswith("(checkout.provide)")]

@@ -36,7 +36,6 @@ _MOST_OUTPUT = 1500
 
 
 def gather(services: Services, checks: Checks, contract: Contract, tree: str, journal: Journal) -> list[Evidence]:
-    limit = float(services.settings.run.check_timeout)
     checks.renew()  # nothing that the last task's checks left
     left = {check.subject: check for check in rerun.checks_of_phase(contract.plans)}
     gathered: list[Evidence] = []
@@ -45,7 +44,7 @@ def gather(services: Services, checks: Checks, contract: Contract, tree: str, jo
         check = left.pop(subject)
         services.interrupts.check()
         with services.interrupts.armed():
-            return checks.command(subject, check.text, check.command or "", timeout=limit, tree=tree)
+            return checks.command(subject, check.text, check.command or "", tree=tree)
 
     for plan in contract.plans:
         prefix = f"plan {plan.plan} " if len(contract.plans) > 1 else ""
@@ -73,7 +72,6 @@ def of_tasks(
     Return the tests of tasks, and the other checks of completed tasks. Commands of `gathered` are not repeated, unless
     a later check of the task may use what they build.
     """
-    limit = float(services.settings.run.check_timeout)
     tests, others, repeated = list[Evidence](), list[Evidence](), {e.command for e in gathered}
     done = [id for id, one in journal.state.tasks.items() if one.status in outcome.DONE]
     for task in (contracts.without_replaced(contract, each, done) for each in contract.tasks.values()):
@@ -87,7 +85,7 @@ def of_tasks(
             services.interrupts.check()
             with services.interrupts.armed():
                 named = replace(check, subject=f"{task.id} {check.subject.removesuffix(' after')}")
-                results.append(task_checks.run(checks, named, limit, tree))
+                results.append(task_checks.run(checks, named, tree))
         if any(result.result in evidence.BROKEN for result in results):
             results = task_checks.explain_own(services, checks, journal.state, task, own, results)
         for check, result in zip(own, results, strict=True):

@@ -42,7 +42,7 @@ def command(root: Path, text: str, timeout: float | None = 30) -> Evidence:
 
 
 def condition(root: Path, kind: str, subject: str, text: str | None = None, path: str | None = None) -> Evidence:
-    return checks(root).condition("precondition 1", Condition(kind, subject, text, path), timeout=30, tree="t" * 40)
+    return checks(root).condition("precondition 1", Condition(kind, subject, text, path), tree="t" * 40)
 
 
 def test_exit_code_zero_is_evidence(tmp_path: Path) -> None:
