@@ -94,7 +94,7 @@ def _open(context: RunContext, task: Task, by: str, *, retry: bool, takes: bool)
     run_lock.lock_in(context)
     left = context.journal.state.tasks[task.id]
     if retry and (left.status == outcome.FAILED or (takes and left.status == outcome.WAITING)):
-        context.journal.write(context.journal.event("task.reset", task.id, reason="retry"))
+        context.journal.append("task.reset", task.id, reason="retry")
     _require_turn(context, task)
     ready = moves.advance(context, task, takes=takes)
     if ready is not moves.READY:
@@ -192,7 +192,7 @@ def submit(services: Services, task_name: str, flags: Request, report: str = "")
         journal = owned.journal(state)
         preconditions.accept_guarded(services, journal, request.accept_git)
         if state.state in (HALTED, INTERRUPTED):
-            journal.write(journal.event("run.resumed", reason="submit"))
+            journal.append("run.resumed", reason="submit")
         task = contract.tasks[task_id]
         attempt, ending = run_lifecycle.supervise(
             services, journal, contract, request, lambda context: _judge(context, task, report)

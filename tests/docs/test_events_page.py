@@ -36,8 +36,10 @@ def explained(section: str) -> set[str]:
 def written() -> Iterator[tuple[str, str, str]]:
     """(place, kind, field) of every event that the use cases write with its fields named on the spot."""
     for place in source.python_files("idumb/app"):
-        for node in ast.walk(source.parsed(place)) if "event(" in source.text(place) else ():
-            if not isinstance(node, ast.Call) or not node.args or not source.dotted(node.func).endswith("event"):
+        for node in ast.walk(source.parsed(place)) if "journal" in source.text(place) else ():
+            if not isinstance(node, ast.Call) or not node.args:
+                continue
+            if not source.dotted(node.func).endswith(("event", "journal.append")):
                 continue
             kind = node.args[0]
             if isinstance(kind, ast.Constant) and kind.value in KINDS:

@@ -129,7 +129,7 @@ def _ticketed(services: Services, journal: Journal, call: Call, who: DeferredAge
     ticket = who.ticket()
     task = request.task.id if request.task is not None else None
     payload = {"role": request.role, "binding": call.binding, "question": question, "ticket": ticket}
-    journal.write(journal.event("handoff.asked", task, request.attempt, **payload))
+    journal.append("handoff.asked", task, request.attempt, **payload)
     return replace(request, ticket=ticket)
 
 
@@ -186,7 +186,7 @@ def breakers(services: Services) -> dict[str, Breaker]:
 
 def _keep(journal: Journal, call: Call, last: Breaker, now: Breaker) -> None:
     if now != last:
-        journal.write(journal.event("breaker.changed", key=call.key, **asdict(now)))
+        journal.append("breaker.changed", key=call.key, **asdict(now))
 
 
 def _not_asked(services: Services, last: Breaker, wait: float) -> AgentResult:

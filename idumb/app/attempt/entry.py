@@ -113,21 +113,19 @@ def take_snapshot(context: RunContext, attempt: Attempt) -> Attempt:
         why = f"what {task.id} starts from"
         kept["kept"] = services.trees.keep(f"{attempt.ref}/task-base", attempt.base, why).commit
     environment, guarded = _environment_payload(context, attempt), dict(before.guarded)
-    context.journal.write(
-        context.journal.event(
-            "attempt.started",
-            task.id,
-            attempt.number,
-            base=attempt.base,
-            snapshot=snapshot.commit,
-            ref=snapshot.ref,
-            present=present,
-            builder=attempt.builder,
-            **kept,
-            **({"ceilings": attempt.ceilings} if attempt.ceilings else {}),
-            **environment,
-            **({"guarded": guarded} if guarded and guarded != context.journal.state.guarded.digests else {}),
-        )
+    context.journal.append(
+        "attempt.started",
+        task.id,
+        attempt.number,
+        base=attempt.base,
+        snapshot=snapshot.commit,
+        ref=snapshot.ref,
+        present=present,
+        builder=attempt.builder,
+        **kept,
+        **({"ceilings": attempt.ceilings} if attempt.ceilings else {}),
+        **environment,
+        **({"guarded": guarded} if guarded and guarded != context.journal.state.guarded.digests else {}),
     )
     announced = {**environment, "present": present}
     return attempt.at(ANNOUNCED, before=before, announced=announced)

@@ -239,17 +239,15 @@ def compare_with_earlier(context: RunContext, attempt: Attempt) -> Attempt:
         return attempt
     other_attempt = f"run {earlier.run}, attempt {earlier.attempt}"
     shown = wording.listed(differing)
-    context.journal.write(
-        context.journal.event(
-            "nondeterminism.found",
-            attempt.task.id,
-            attempt.number,
-            earlier={"run": earlier.run, "attempt": earlier.attempt, "tree": left},
-            tree=candidate,
-            paths=list(differing),
-            envelope=attempt.announced["envelope"]["digest"],
-            refused=context.deterministic,
-        )
+    context.journal.append(
+        "nondeterminism.found",
+        attempt.task.id,
+        attempt.number,
+        earlier={"run": earlier.run, "attempt": earlier.attempt, "tree": left},
+        tree=candidate,
+        paths=list(differing),
+        envelope=attempt.announced["envelope"]["digest"],
+        refused=context.deterministic,
     )
     context.services.reporter.note(
         f"{attempt.task.id} left other bytes in {shown} than {other_attempt}, under the same envelope, base and request"

@@ -339,7 +339,7 @@ def record_reports(services: Services, journal: Journal, reports: Sequence[str])
     if not changed and run_lookup.last_event(services, "reports.committed", state.id) is None:
         made = run_lookup.commit_of_reports(services, state)
         if made is not None:
-            journal.write(journal.event("reports.committed", commit=made, paths=list(reports)))
+            journal.append("reports.committed", commit=made, paths=list(reports))
     return _commit_reports(services, journal, changed)
 
 
@@ -365,7 +365,7 @@ def _commit_reports(services: Services, journal: Journal, changed: tuple[str, ..
     message = preconditions.message_of_run(services, state, f"Phase {state.phase}: reports of run {state.number}")
     committed = preconditions.commit(services, state, changed, f"{message}Idumb-Reports: {state.phase}\n")
     if committed.commit is not None:
-        journal.write(journal.event("reports.committed", commit=committed.commit, paths=list(changed)))
+        journal.append("reports.committed", commit=committed.commit, paths=list(changed))
     refused = committed.words if committed.commit is None else ""
     warnings = [f"git refused the commit of the reports: {refused}"] if refused else []
     if state.commits_reports:

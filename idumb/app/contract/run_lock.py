@@ -81,7 +81,7 @@ def lock_in(context: RunContext) -> None:
     context.locked.programs = tuple(current.programs)
     _require_same_files(context)  # without a mark: what changed since it was read, the first attempt compares
     if state.contract.lock_in is None or state.contract.lock_in["contract_hash"] != context.contract.hash:
-        context.journal.write(context.journal.event("run.locked", **_lock_payload(context, current)))
+        context.journal.append("run.locked", **_lock_payload(context, current))
         return
     changes = envelope.changes(state.contract.envelopes, current.envelopes)
     if changes or set(current.envelopes) - set(state.contract.envelopes):
@@ -231,10 +231,8 @@ def _record_changes(
     """Record the changes and report them. `taken` are the envelopes for the next attempts."""
     values = {value for parts in taken.values() for value in parts.values() if isinstance(value, str)}
     kept = {digest: text for digest, text in current.sources.items() if digest in values}
-    context.journal.write(
-        context.journal.event(
-            "envelope.changed", changes=[asdict(c) for c in changes], envelopes=dict(taken), sources=kept
-        )
+    context.journal.append(
+        "envelope.changed", changes=[asdict(c) for c in changes], envelopes=dict(taken), sources=kept
     )
     for part in envelope.changed_agents(changes):
         late = "; the change takes effect with the next command" if during and part not in _LIVE else ""

@@ -34,6 +34,10 @@ class Journal:
             self._reporter.event(event)
         return written
 
+    def append(self, kind: str, task: str | None = None, attempt: int | None = None, /, **payload: Any) -> None:
+        """Append one event of this run to the log."""
+        self.write(self.event(kind, task, attempt, **payload))
+
     def event(self, kind: str, task: str | None = None, attempt: int | None = None, /, **payload: Any) -> NewEvent:
         """An event of this run; `payload` may have keys of any name."""
         return NewEvent(kind, payload, run=self.state.id or None, task=task, attempt=attempt)

@@ -53,7 +53,7 @@ def _lost(context: RunContext) -> Ending | None:
 def _run_task(context: RunContext, task: Task) -> Ending | None:
     """Lead a task as far as it goes; None if the run continues, however the task ended."""
     if task.is_history:
-        context.journal.write(context.journal.event("task.omitted", task.id, by=task.id, reason=outcome.DONE_BEFORE))
+        context.journal.append("task.omitted", task.id, by=task.id, reason=outcome.DONE_BEFORE)
         return None
     if contracts.in_editor(context.plans[task.id], task, context.services.settings):
         return Ending(agent.EDITOR, f"{task.id} waits for your editor; to begin, run `idumb start {task.id}`", task.id)

@@ -42,7 +42,7 @@ def record(services: Services, journal: Journal) -> None:
         return
     replaced = _is_replaced(services)
     if new:
-        journal.write(journal.event(RECORDED, **summary))
+        journal.append(RECORDED, **summary)
     if replaced:
         projections.write(services, STATE_FILE, text(services) or "")
 

@@ -45,7 +45,7 @@ def judge(context: RunContext, task: Task) -> Attempt | None:
     """Continue an attempt that waited for people, with their answers; None if it must be built again."""
     saved = context.saved(task)
     if saved.deviation and not saved.excusable:  # acceptance forgives nothing else, such as a builder that timed out
-        context.journal.write(context.journal.event("task.reset", task.id, reason=ANSWERED))
+        context.journal.append("task.reset", task.id, reason=ANSWERED)
         return None
     if saved.result is not None and saved.result.outcome == outcome.WAITING:
         return pipeline.build_again(context, saved)

@@ -113,7 +113,7 @@ def run(services: Services, journal: Journal, contract: Contract, effects: Effec
             services.interrupts.check()
             with services.interrupts.armed():
                 done.append(checks.command(f"rollback of {task}", f"take back {task}", command, tree=None))
-            journal.write(journal.event("evidence.recorded", task, **done[-1].as_dict()))
+            journal.append("evidence.recorded", task, **done[-1].as_dict())
         checks.end_processes()
         if failed := next((e for e in done if not e.passed), None):
             before = effects.compensated[: effects.compensated.index(task)]
@@ -130,7 +130,7 @@ def run(services: Services, journal: Journal, contract: Contract, effects: Effec
                     "evidence": failed.as_dict(),
                 },
             )
-        journal.write(journal.event("rollback.compensated", task))
+        journal.append("rollback.compensated", task)
 
 
 def _tree_of(services: Services, task: TaskState) -> str:

@@ -100,27 +100,25 @@ def restore_paths(
     for name, tree in {"after": target.target, **({"committed": committed} if target.committed else {})}.items():
         ref = run_ref(services, journal.state.id, f"operations/{journal.operation}/{name}")
         services.trees.keep(ref, tree, f"{name}, {intent.words}")
-    journal.write(
-        journal.event(
-            "rollback.intended",
-            **fields(intent, "command", "words", "subject", "trailer"),
-            **fields(target, "tasks", "paths"),
-            operation=journal.operation,
-            said=dict(intent.fields),
-            then=[{"kind": event.kind, "task": event.task, "payload": event.payload} for event in intent.then],
-            before=before.commit,
-            before_tree=before.tree,
-            expected_tree=present,
-            committed_tree=committed,
-            after_tree=target.target,
-            uncommitted=list(_uncommitted(services, target.paths, before.tree)),
-            ref=before.ref,
-            head=services.history.head().commit,
-        )
+    journal.append(
+        "rollback.intended",
+        **fields(intent, "command", "words", "subject", "trailer"),
+        **fields(target, "tasks", "paths"),
+        operation=journal.operation,
+        said=dict(intent.fields),
+        then=[{"kind": event.kind, "task": event.task, "payload": event.payload} for event in intent.then],
+        before=before.commit,
+        before_tree=before.tree,
+        expected_tree=present,
+        committed_tree=committed,
+        after_tree=target.target,
+        uncommitted=list(_uncommitted(services, target.paths, before.tree)),
+        ref=before.ref,
+        head=services.history.head().commit,
     )
     conflicts = services.trees.restore(committed, present, target.paths)
     if conflicts and _untouched(services, target, before, conflicts):
-        journal.write(journal.event("rollback.abandoned", reason="; ".join(f"{c.path} {c.why}" for c in conflicts)))
+        journal.append("rollback.abandoned", reason="; ".join(f"{c.path} {c.why}" for c in conflicts))
         raise restore_conflicts.refusal(services, target, before, conflicts)
     # The user changed a path when others were already restored, so the rest is restored too.
     paths, user_changed = _restore_rest(services, journal.state) if conflicts else (target.paths, ())

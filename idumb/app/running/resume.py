@@ -81,7 +81,7 @@ def resume(services: Services, request: Request, again: Retry = _NO_RETRY) -> Re
         journal = owned.journal(state)
         preconditions.accept_guarded(services, journal, request.accept_git)
         run_lifecycle.finish_restore(services, journal, contract)
-        journal.write(journal.event("run.resumed", reason="resume"))
+        journal.append("run.resumed", reason="resume")
         _reset(services, journal, contract, again, request.on_deviation)
         guidance = {"guidance": again.guidance, "by": again.who}
         journal.write(*(journal.event("task.guided", task, **guidance) for task in guided))
@@ -102,7 +102,7 @@ def _reset(services: Services, journal: Journal, contract: Contract, again: Retr
         if again.selects(task_state):
             judged = again.judge and _has_work(task_state)
             once = {"once": True} if again.once or judged else {}  # a second attempt would start the builder
-            journal.write(journal.event("task.reset", task, reason=JUDGED if judged else "retry", **once))
+            journal.append("task.reset", task, reason=JUDGED if judged else "retry", **once)
         elif on_deviation is not None and task_state.work.deviations:
             _decide_strays(services, journal, contract.tasks[task], on_deviation, again.who)
 

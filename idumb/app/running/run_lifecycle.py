@@ -48,7 +48,7 @@ def take_up(services: Services, owned: operation.Owned, contract: Contract, requ
         preconditions.require_branch(services, state)
         run_lock.require_same(services, state, contract, mode=request.mode, accepted=request.accept_changed)
         finish_restore(services, journal, contract)
-        journal.write(journal.event("run.resumed", reason=f"{request.command} again"))
+        journal.append("run.resumed", reason=f"{request.command} again")
     return journal
 
 
@@ -127,14 +127,14 @@ def supervise(
     except Interrupted as interrupted:
         by = "stop" if services.owner.stop_request() else "signal"
         reason = run_lookup.why_stopped(services, interrupted)
-        journal.write(journal.event("run.interrupted", reason=reason, by=by))
+        journal.append("run.interrupted", reason=reason, by=by)
         projections.stopped(services, contract, journal.state)
         interrupted.step = actions.command(journal.state)
         interrupted.details = failure_report.of_interruption(services, journal.state, contract, reason)
         raise
     except (Refusal, WorkFailed) as refusal:
         services.owner.guard()
-        journal.write(journal.event("run.halted", reason=refusal.message))
+        journal.append("run.halted", reason=refusal.message)
         projections.stopped(services, contract, journal.state)
         details = {
             "phase": contract.phase,
@@ -186,7 +186,7 @@ def close(services: Services, journal: Journal, contract: Contract, request: Req
     if done:
         final = done_work.at_end(services, journal.state, contract, done_work.scan(services, contract))
     fields = {**ending.fields, **({"workspace": final.as_dict()} if done else {})}
-    journal.write(journal.event(kinds.get(ending.kind, "run.halted"), reason=ending.words, **fields))
+    journal.append(kinds.get(ending.kind, "run.halted"), reason=ending.words, **fields)
     if done:
         handoff_writer.finish_taken_up(services, journal, contract)
     verification = None

@@ -73,7 +73,7 @@ def _fence_off(services: Services, by: str, why: str) -> RunState | None:
             services.open_checks(services.here, state.id).end_processes()
             journal = owned.journal(state)
             reason = actions.stopped_by(by, why)
-            journal.write(journal.event("run.interrupted", reason=reason, by="stop", forced=True))
+            journal.append("run.interrupted", reason=reason, by="stop", forced=True)
             stopped = journal.state
     return stopped
 

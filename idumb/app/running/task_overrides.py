@@ -82,7 +82,7 @@ def _journal(
     if state is not None:
         return owned.journal(state)
     journal = run_lifecycle.take_up(services, owned, contract, Request(contract.phase, command=owned.command))
-    journal.write(journal.event("run.halted", reason=why))
+    journal.append("run.halted", reason=why)
     return journal
 
 

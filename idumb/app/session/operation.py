@@ -41,7 +41,7 @@ class Owned(Struct, frozen=True):
         journal = Journal(
             self.services.log, self.services.reporter, operation=self.operation, fence=self.fence, state=state
         )
-        journal.write(journal.event("operation.started", command=self.command, worktree=self.services.worktree))
+        journal.append("operation.started", command=self.command, worktree=self.services.worktree)
         self.opened.append(journal)
         return journal
 
@@ -59,7 +59,7 @@ class Owned(Struct, frozen=True):
                     if outdated := kept_runs.outdated(self.services):
                         journal.write(replace(kept_runs.freed_event(outdated), run=journal.state.id))
                         kept_runs.drop(self.services, outdated)
-            journal.write(journal.event("operation.finished", command=self.command, error=error))
+            journal.append("operation.finished", command=self.command, error=error)
 
     def _project(self, journal: Journal) -> None:
         """Update progress.json and state.json."""

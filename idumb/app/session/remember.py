@@ -64,5 +64,5 @@ def _ask(services: Services, journal: Journal, name: str, value: str, command: s
         services.change_setting(name, value)
     except (IdumbError, OSError) as problem:
         return f"The setting was not written: {problem}; {command} does it later"
-    journal.write(journal.event("setting.remembered", setting=name, value=value))
+    journal.append("setting.remembered", setting=name, value=value)
     return ""

@@ -107,7 +107,7 @@ def _fix(services: Services, seen: Sequence[CheckResult]) -> tuple[list[str], tu
         for result in rest:
             _try(result, done, failed)
         if done:
-            journal.write(journal.event("doctor.fixed", done=done, failed=failed))
+            journal.append("doctor.fixed", done=done, failed=failed)
     return done, tuple(failed)
 
 
@@ -212,7 +212,7 @@ def _close(services: Services, symptom: Symptom) -> str:
     """Close a breaker. Refuses while another process owns the working tree."""
     with operation.owned(services, "doctor") as owned:
         journal = owned.record()
-        journal.write(journal.event("breaker.changed", key=symptom.subject, **asdict(Breaker())))
+        journal.append("breaker.changed", key=symptom.subject, **asdict(Breaker()))
     return f"the circuit breaker of {symptom.subject} is closed; the next call is allowed"
 
 

@@ -167,7 +167,7 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
             record = _overridden(record, answer.choice, answer.by)
     elif status == "passed" and not asks:
         record["reason"] = "; ".join([reason, *verdict.roles_not_asked(needs.bound_judges(services))])
-    journal.write(journal.event("verification.recorded", **record))
+    journal.append("verification.recorded", **record)
     return record
 
 
@@ -205,7 +205,7 @@ def apply_answer(services: Services, journal: Journal, contract: Contract) -> tu
             "The files have changed since the verification, so your answer does not apply to them.",
         )
     record = _overridden(record, answer["choice"], answer["by"])
-    journal.write(journal.event("verification.recorded", **record))
+    journal.append("verification.recorded", **record)
     return str(record["status"]), publish(services, journal, contract, record)
 
 

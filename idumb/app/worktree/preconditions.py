@@ -155,7 +155,7 @@ def accept_guarded(services: Services, journal: Journal, accepted: Sequence[str]
     changed = require_guarded(services, journal.state, accepted)
     if changed:
         now = dict(services.history.state().guarded)
-        journal.write(journal.event("guarded.accepted", paths=list(changed), guarded=now))
+        journal.append("guarded.accepted", paths=list(changed), guarded=now)
 
 
 def changed_guarded(services: Services, state: RunState) -> tuple[str, ...]:
