@@ -92,13 +92,13 @@ def _open(context: RunContext, task: Task, by: str, *, retry: bool, takes: bool)
     """Prepare the attempt; return an Ending if the task cannot be opened now."""
     run_lifecycle.make_ready(context)
     run_lock.lock_in(context)
-    left = context.journal.state.tasks[task.id]
+    left = context.state.tasks[task.id]
     if retry and (left.status == outcome.FAILED or (takes and left.status == outcome.WAITING)):
         context.journal.append("task.reset", task.id, reason="retry")
     _require_turn(context, task)
     ready = moves.advance(context, task, takes=takes)
     if ready is not moves.READY:
-        status = context.journal.state.tasks[task.id].status
+        status = context.state.tasks[task.id].status
         return Ending("halted", f"{task.id} was {status}", task.id) if ready.kind == "done" else ready
     if takes:
         _take(context, left)
@@ -129,7 +129,7 @@ def _take(context: RunContext, left: TaskState) -> None:
 
 def _require_turn(context: RunContext, task: Task) -> None:
     """Refuse a task whose turn it is not, and say why."""
-    state, contract = context.journal.state, context.contract
+    state, contract = context.state, context.contract
     shown = schedule.statuses(contract, state)
     status, reason = shown[task.id], state.tasks[task.id].reason
     other = next((t for t, s in shown.items() if s == outcome.RUNNING and t != task.id), None)
@@ -203,11 +203,11 @@ def submit(services: Services, task_name: str, flags: Request, report: str = "")
 def _judge(context: RunContext, task: Task, report: str) -> tuple[Attempt | None, Ending]:
     moves.recover(context)
     run_lock.lock_in(context)
-    task_state = context.journal.state.tasks[task.id]
+    task_state = context.state.tasks[task.id]
     # A submit was killed while it committed, and is finished or reverted by now.
     if task_state.attempt.opened is None:
         return None, moves.advance(context, task)
-    done_work.refuse(context.services, context.journal.state)
+    done_work.refuse(context.services, context.state)
     attempt = runner.run_stages(context, _built(context, task, task_state, report), pipeline.SUBMIT)
     ending = moves.tell(context, attempt) or moves.advance(context, task)
     projections.progress(context)
@@ -216,7 +216,7 @@ def _judge(context: RunContext, task: Task, report: str) -> tuple[Attempt | None
 
 def _built(context: RunContext, task: Task, task_state: TaskState, report: str) -> Attempt:
     """Return the attempt as it was opened, with the builder's report. Meanwhile its builder may move HEAD and refs."""
-    opened, state = context.saved(task), context.journal.state
+    opened, state = context.saved(task), context.state
     seconds = open_attempt.seconds(context.services, task_state)
     return replace(
         opened,

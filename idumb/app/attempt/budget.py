@@ -42,7 +42,7 @@ def _spans(settings: Settings, state: RunState, task: str | None) -> Iterator[tu
 
 def of_attempt(context: RunContext, task: Task) -> dict[str, Any]:
     """Return fields of an attempt that begins now: its `ceilings` with what is used, and the `allowance` left."""
-    spans = tuple(_spans(context.services.settings, context.journal.state, task.id))
+    spans = tuple(_spans(context.services.settings, context.state, task.id))
     return {
         "ceilings": {scope: {"ceiling": _plain(limit), "used": asdict(spent)} for scope, limit, spent in spans},
         "allowance": spending.lowest(spending.remaining(limit, spent) for _, limit, spent in spans),
@@ -75,7 +75,7 @@ def is_stopped(state: RunState, task: str, ceiling: CeilingReached) -> bool:
 
 def tell_blind(context: RunContext, task: Task) -> None:
     """Report once that a ceiling cannot hold, because agents did not report what they used."""
-    for scope, ceiling, spent in _spans(context.services.settings, context.journal.state, task.id):
+    for scope, ceiling, spent in _spans(context.services.settings, context.state, task.id):
         if spending.is_blind(ceiling, spent):
             words = f"The ceiling of the {scope} covers tokens or money, and its agents did not report all they used"
             context.tell_once(f"blind {scope}", f"{words}; it may be exceeded without notice")

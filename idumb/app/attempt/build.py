@@ -140,7 +140,7 @@ def make_request(
         attempt.number,
         evidence,
         handover=attempt.handover,
-        decided=decisions_made(context.journal.state),
+        decided=decisions_made(context.state),
         diff=_change(context, attempt) if attempt.reached(MEASURED) else "",
         values=described,
     )
@@ -161,7 +161,7 @@ def make_request(
         idle_timeout=settings.idle_timeout(name, able.idle_timeout),
         limits=((binding.limits if binding is not None else None) or settings.limits).chosen(),
         model=filled.model,
-        settled=context.journal.state.tasks[task.id].progress.settled,
+        settled=context.state.tasks[task.id].progress.settled,
         candidate=attempt.candidate,
         ignored=context.work.ignored() if able.calls_model else (),
         repository=services.root,

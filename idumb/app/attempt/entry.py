@@ -25,7 +25,7 @@ from idumb.domain.runs.run import TaskState
 
 def begin(context: RunContext, task: Task) -> Attempt:
     """Return the next attempt with its number, base and feedback. Its base is "" if it starts anew."""
-    services, last, plan = context.services, context.journal.state.tasks[task.id], context.plans[task.id]
+    services, last, plan = context.services, context.state.tasks[task.id], context.plans[task.id]
     number, goes_on, waits = last.attempt.number + 1, continues(context, task), waits_for_verdict(context, task)
     return Attempt(
         task=task,
@@ -41,7 +41,7 @@ def begin(context: RunContext, task: Task) -> Attempt:
         accepted_paths=last.work.accepted_paths,
         awaits_verdict=waits,
         handover=last.context.handover if goes_on and not waits else "",
-        mine=() if context.workspace.in_place else questions.of_user(context.journal.state, task.id),
+        mine=() if context.workspace.in_place else questions.of_user(context.state, task.id),
         **budget.of_attempt(context, task),
     )
 
@@ -57,7 +57,7 @@ def continues(context: RunContext, task: Task) -> bool:
 
     What a crash left is unfinished, so the next attempt starts over. In the user's own tree, work always stays.
     """
-    last = context.journal.state.tasks[task.id]
+    last = context.state.tasks[task.id]
     if last.work.base is None:
         return False
     ended, builder = last.attempt.outcome, _builder(context, task)
@@ -71,7 +71,7 @@ def continues(context: RunContext, task: Task) -> bool:
 
 def waits_for_verdict(context: RunContext, task: Task) -> bool:
     """Return whether the work is done, and only its verdict is pending. Steps are run again."""
-    return context.journal.state.tasks[task.id].attempt.unjudged and _builder(context, task).continues
+    return context.state.tasks[task.id].attempt.unjudged and _builder(context, task).continues
 
 
 def _builder(context: RunContext, task: Task) -> Agent:
@@ -87,8 +87,8 @@ def check_lock(context: RunContext, attempt: Attempt) -> Attempt:
             "This process no longer owns the working tree: another process took it over, or its lock file was removed.",
             hint=Action("doctor"),
         )
-    if services.history.head().branch != context.journal.state.branch:
-        preconditions.require_branch(services, context.journal.state)
+    if services.history.head().branch != context.state.branch:
+        preconditions.require_branch(services, context.state)
     run_lock.require(context, attempt)
     return attempt
 
@@ -125,7 +125,7 @@ def take_snapshot(context: RunContext, attempt: Attempt) -> Attempt:
         **kept,
         **({"ceilings": attempt.ceilings} if attempt.ceilings else {}),
         **environment,
-        **({"guarded": guarded} if guarded and guarded != context.journal.state.guarded.digests else {}),
+        **({"guarded": guarded} if guarded and guarded != context.state.guarded.digests else {}),
     )
     announced = {**environment, "present": present}
     return attempt.at(ANNOUNCED, before=before, announced=announced)
@@ -133,7 +133,7 @@ def take_snapshot(context: RunContext, attempt: Attempt) -> Attempt:
 
 def _shown(context: RunContext, attempt: Attempt) -> str:
     """Show the builder what it starts from, or its own earlier work; return the tree of the checkout."""
-    left = context.journal.state.tasks[attempt.task.id].work.left_tree if attempt.base else None
+    left = context.state.tasks[attempt.task.id].work.left_tree if attempt.base else None
     tree = left or task_base.for_programs(context, attempt)
     context.workspace.show(tree, context.services.history.head().commit)
     context.workspace.begin(f"{attempt.ref}/{INTERRUPTED_NAME}")
@@ -143,7 +143,7 @@ def _shown(context: RunContext, attempt: Attempt) -> str:
 def _environment_payload(context: RunContext, attempt: Attempt) -> dict[str, Any]:
     """Return the fields of `attempt.started` about the environment: `envelope`, `request`, and their sources."""
     key = contract.envelope_key(attempt.builder, attempt.validator)
-    locked = context.journal.state.contract.envelopes.get(key)
+    locked = context.state.contract.envelopes.get(key)
     if locked is None:
         locked = envelopes.present(context.services, context.agents, context.contract).envelopes[key]
     entries = {path: context.work.entry(attempt.base, path) for path in attempt.task.context_paths}
@@ -160,7 +160,7 @@ def _request_digest(context: RunContext, attempt: Attempt, adapter: str) -> str:
 
     The envelope includes plans and template. Steps ignore feedback.
     """
-    task = context.journal.state.tasks[attempt.task.id].digest
+    task = context.state.tasks[attempt.task.id].digest
     if not attempt.feedback or agent.capabilities_of(adapter).deterministic:
         return canonical_json.digest([task])
     return canonical_json.digest([task, attempt.feedback, attempt.number])
@@ -184,7 +184,7 @@ def check_preconditions(context: RunContext, attempt: Attempt) -> Attempt:
 def _check_before(context: RunContext, attempt: Attempt, *, first: bool) -> tuple[Evidence, ...]:
     """Check preconditions and, on the first attempt, tests that must fail or pass before the work."""
     checks, task = context.checks, attempt.task
-    tree = task_base.tree_between_attempts(context.services, context.journal.state, attempt.base, attempt.mine)
+    tree = task_base.tree_between_attempts(context.services, context.state, attempt.base, attempt.mine)
     conditions = enumerate(task.preconditions, 1)
     checked = [checks.condition(f"precondition {i}", condition, tree=tree) for i, condition in conditions]
     for i, test in enumerate(task.tests if first else (), 1):

@@ -110,7 +110,7 @@ def path(document: Document) -> str:
 
 def after(context: RunContext, task: Task) -> None:
     """Write the handoffs of a completed task at once, because a receiver may be waiting."""
-    if not task.handoff_to or context.journal.state.tasks[task.id].status not in outcome.DONE:
+    if not task.handoff_to or context.state.tasks[task.id].status not in outcome.DONE:
         return
     for document in all_handoffs(context.services, context.run):
         if document.task == task.id:

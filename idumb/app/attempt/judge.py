@@ -87,7 +87,7 @@ def _prove_tree(context: RunContext, attempt: Attempt) -> tuple[Attempt, Sequenc
         return replace(attempt, failure=unprepared).ended(outcome.ERRORED, unprepared.message), ()
     checked = _with_places_of_machine(context, attempt, checked)
     if any(e.result == evidence.FAILED and e.subject.startswith("invariant ") for e in checked):
-        state, base = context.journal.state, attempt.base
+        state, base = context.state, attempt.base
         checked = task_checks.explain(services, context.checks, state, checked, task.id, base)
     return attempt, task_checks.with_controls(attempt, checked)
 
@@ -128,13 +128,13 @@ def _tree_to_prove(context: RunContext, attempt: Attempt, head: str | None) -> s
     gates = bool(settings.gates) and gate_table.run_commands(settings)
     if not (gates or contract.is_checked(attempt.plan, attempt.task)):
         return None
-    paths = (*context.journal.state.uncommitted(), *attempt.committed)
+    paths = (*context.state.uncommitted(), *attempt.committed)
     return context.work.committed(head, attempt.candidate, paths)
 
 
 def _require_strict_evidence(context: RunContext, attempt: Attempt) -> Attempt:
     """Fail an attempt in strict mode if a check changed the commit, or if what decides its programs changed."""
-    if attempt.outcome is not None or STRICT not in (attempt.plan.mode, context.journal.state.mode):
+    if attempt.outcome is not None or STRICT not in (attempt.plan.mode, context.state.mode):
         return attempt
     rewriting = next((e for e in attempt.evidence if e.passed and e.changed), None)
     if rewriting is not None:
@@ -182,7 +182,7 @@ def _with_commands(context: RunContext, attempt: Attempt, inputs: Inputs) -> Inp
     services, checks, work = context.services, context.checks, context.work
     usual = services.settings.run.check_timeout
     asked = {name: replace(own, timeout=own.timeout or usual) for name, own in services.settings.gates.items()}
-    base = task_base.tree_between_attempts(services, context.journal.state, attempt.base, attempt.mine)
+    base = task_base.tree_between_attempts(services, context.state, attempt.base, attempt.mine)
 
     def run(gate: str, command: str, *, before: bool) -> Evidence:
         tree = base if before else attempt.proven or attempt.candidate
@@ -268,7 +268,7 @@ def _questions(attempt: Attempt) -> tuple[Decision, ...]:
 def prove_on_head(context: RunContext, attempt: Attempt) -> Attempt:
     """Run the checks again if HEAD has moved since they ran: then another tree would be committed."""
     head = context.services.history.head().commit
-    if head == attempt.judged_on or preconditions.why_not_deliver(context.services, context.journal.state):
+    if head == attempt.judged_on or preconditions.why_not_deliver(context.services, context.state):
         return attempt
     tree = _tree_to_prove(context, attempt, head)
     attempt = replace(attempt, judged_on=head)
@@ -298,8 +298,8 @@ def _broken_head(context: RunContext, attempt: Attempt, checked: Sequence[Eviden
     failed = [e for e in checked if e.command and e.result in evidence.BROKEN]
     if not failed:
         return None
-    paths = (*context.journal.state.uncommitted(), *attempt.committed)
-    alone = task_base.tree_between_attempts(services, context.journal.state, attempt.base, attempt.mine)
+    paths = (*context.state.uncommitted(), *attempt.committed)
+    alone = task_base.tree_between_attempts(services, context.state, attempt.base, attempt.mine)
     earlier = context.work.committed(begun, attempt.candidate, paths)
     for tree, results in ((alone, evidence.BROKEN), (earlier, {evidence.PASSED})):
         for e in failed:
@@ -320,7 +320,7 @@ def _committed_by_user(context: RunContext, attempt: Attempt) -> tuple[str, ...]
     """
     if not context.strict or attempt.in_place:
         return ()
-    if preconditions.why_not_deliver(context.services, context.journal.state):
+    if preconditions.why_not_deliver(context.services, context.state):
         return ()
     history, begun = context.services.history, attempt.before.head.commit
     own = (commit for commit, named in history.trailers_since(begun) if named.get("Idumb-Run") == context.run)

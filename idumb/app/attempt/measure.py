@@ -199,7 +199,7 @@ def _policy(context: RunContext, task: Task, undeclared: Sequence[str]) -> str:
     """Return what happens with undeclared changes, by option, by an earlier answer, or by setting."""
     if context.on_deviation is not None:
         return context.on_deviation
-    if undeclared and questions.strays_kept(context.journal.state, task.id, undeclared):
+    if undeclared and questions.strays_kept(context.state, task.id, undeclared):
         return settings.KEEP
     return context.services.settings.run.on_deviation
 

@@ -39,7 +39,7 @@ PROVE = (
     Stage(exposed_secrets.judge, when=lambda context, _: context.services.redaction.knows_secrets()),
     Stage(
         measure.compare_with_earlier,
-        when=lambda context, attempt: context.journal.state.number > 1 or attempt.number > 1,
+        when=lambda context, attempt: context.state.number > 1 or attempt.number > 1,
     ),
     Stage(judge.run_checks),
     Stage(judge.ask_people),

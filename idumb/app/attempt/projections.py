@@ -156,7 +156,7 @@ def progress(context: RunContext) -> None:
     moment = context.services.clock.monotonic()
     if moment < context.notes.get("progress", moment):
         return
-    write_progress(context.services, context.contract, context.journal.state)
+    write_progress(context.services, context.contract, context.state)
     now = context.services.clock.monotonic()
     context.notes["progress"] = now + max(EVERY_SECONDS, _PAUSE * (now - moment))
 

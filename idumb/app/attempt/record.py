@@ -57,7 +57,7 @@ def complete(context: RunContext, attempt: Attempt) -> Attempt:
 
     `commit_refused` says why it is not done. An attempt that fails, because of a hook, is recorded as failed.
     """
-    why = preconditions.why_not_deliver(context.services, context.journal.state)
+    why = preconditions.why_not_deliver(context.services, context.state)
     if why:
         return attempt.at(RECORDED, commit_refused=why)
     if not attempt.message:
@@ -88,7 +88,7 @@ def _make(context: RunContext, attempt: Attempt) -> tuple[CommitAttempt, str]:
             attempt.judged_on,
             attempt.message,
             hooks=services.settings.git.hooks,
-            wrote=context.journal.state.wrote,
+            wrote=context.state.wrote,
         )
     context.checks.end_processes()  # what a hook left could write where checks prove its commit
     if made.unrun:
@@ -119,7 +119,7 @@ def _with_changes_of_hooks(context: RunContext, attempt: Attempt, changed: str, 
         before_hooks=attempt.before_hooks or attempt.candidate,
     )
     if attempt.proven is not None:
-        proven = trees.overlay(changed, attempt.proven, context.journal.state.uncommitted())
+        proven = trees.overlay(changed, attempt.proven, context.state.uncommitted())
         attempt = judge.prove_again(context, replace(attempt, proven=proven), proven)
     again = (*steps.in_tree(context, attempt, attempt.candidate),)
     attempt = replace(attempt, evidence=(*attempt.evidence, *again))
@@ -142,7 +142,7 @@ def _refused(context: RunContext, attempt: Attempt, made: CommitAttempt) -> Atte
 
 def _deliver(context: RunContext, attempt: Attempt, commit: str | None) -> Attempt:
     """Write the work into the user's tree, move his branch to its commit, and record the checkpoint."""
-    if why := preconditions.why_not_deliver(context.services, context.journal.state):  # a hook may have taken long
+    if why := preconditions.why_not_deliver(context.services, context.state):  # a hook may have taken long
         return attempt.at(RECORDED, commit_refused=why)
     conflicts = delivery.deliver(context, attempt)
     if conflicts:
@@ -153,7 +153,7 @@ def _deliver(context: RunContext, attempt: Attempt, commit: str | None) -> Attem
         history = context.services.history
         # Of these files the commit has his own version, with all that he had staged of it.
         own = attempt.committed if attempt.in_place else attempt.mine
-        words = history.advance(context.journal.state.branch, commit, attempt.judged_on, attempt.task.id, own)
+        words = history.advance(context.state.branch, commit, attempt.judged_on, attempt.task.id, own)
         if words:
             return attempt.at(RECORDED, commit_refused=words)
     return finish(context, attempt, kept, commit)
@@ -171,7 +171,7 @@ def _commits(context: RunContext, attempt: Attempt) -> bool:
     A step of a workflow that changed nothing, such as a condition, makes no empty commit; nor does a person's task
     whose files he did not change, or committed himself.
     """
-    if context.journal.state.policy != settings.COMMIT_TASK:
+    if context.state.policy != settings.COMMIT_TASK:
         return False
     if not attempt.task.is_human:
         return attempt.task.flow is None or bool(attempt.ledger.changed)

@@ -121,7 +121,7 @@ def outputs_of(
     if criterion is None or not flow.outputs:
         return attempt, []
     if attempt.awaits_verdict:  # its answer was judged when it came
-        return replace(attempt, outputs=context.journal.state.tasks[attempt.task.id].outputs), [
+        return replace(attempt, outputs=context.state.tasks[attempt.task.id].outputs), [
             Evidence(criterion.id, criterion.text, evidence.PASSED, tree=attempt.candidate)
         ]
     return _declared(context, attempt, flow, criterion.id)
@@ -226,7 +226,7 @@ def value_of(context: RunContext, plan: Plan, reference: Reference) -> Any:
     if reference[0] == "inputs":
         return plan.workflow.values.get(reference[1]) if plan.workflow is not None else None
     task = next(task.id for task in plan.tasks if task.flow is not None and task.flow.step == reference[1])
-    return _output(context.journal.state, task, reference[2])
+    return _output(context.state, task, reference[2])
 
 
 def _output(state: RunState, task: str, name: str) -> Any:
@@ -240,7 +240,7 @@ def variables(context: RunContext, attempt: Attempt) -> dict[str, str]:
     """Return the environment variables of a step: the inputs of the run, and the outputs that it takes."""
     flow, values = attempt.task.flow, dict(context.contract.variables)
     for name, take in flow.takes.items() if flow is not None else ():
-        value = _output(context.journal.state, take.step, take.output)
+        value = _output(context.state, take.step, take.output)
         values[name] = take.default if value is None and take.default is not None else workflow.shown(value)
     return values
 
@@ -266,7 +266,7 @@ def omissions(context: RunContext, attempt: Attempt) -> list[NewEvent]:
     task, flow = attempt.task, attempt.task.flow
     if flow is None or flow.condition is None:
         return []
-    outputs = attempt.outputs or context.journal.state.tasks[task.id].outputs
+    outputs = attempt.outputs or context.state.tasks[task.id].outputs
     chosen = outputs.get(workflow.RESULT) is True
     reason = f"the condition {flow.step} is {workflow.shown(chosen)}: {flow.text}"
     return omitting(context, flow.otherwise if chosen else flow.then, task.id, reason)
@@ -274,7 +274,7 @@ def omissions(context: RunContext, attempt: Attempt) -> list[NewEvent]:
 
 def omitting(context: RunContext, tasks: tuple[str, ...], by: str, reason: str) -> list[NewEvent]:
     """Return the events that omit tasks, and those that follow from that."""
-    over = [id for id, state in context.journal.state.tasks.items() if state.status in outcome.ENDED]
+    over = [id for id, state in context.state.tasks.items() if state.status in outcome.ENDED]
     omitted = workflow.omitted_with(flows(context.contract), tasks, over)
     return [
         context.journal.event(

@@ -43,7 +43,7 @@ def judge(context: RunContext, attempt: Attempt, proofs: Sequence[Evidence], nam
     request = build.make_request(context, attempt, agent.VALIDATOR, able, tuple(proofs))
     request = replace(request, workspace=_place(context, attempt))
     judged = _ask(context, attempt, name, request)
-    if judged.malformed and STRICT not in (attempt.plan.mode, context.journal.state.mode):
+    if judged.malformed and STRICT not in (attempt.plan.mode, context.state.mode):
         judged = _asked_again(context, attempt, name, request, judged)
     level = gate_table.rule(context.services.settings, agent.VALIDATOR).level
     verdict = evidence_of(
@@ -58,7 +58,7 @@ def judge(context: RunContext, attempt: Attempt, proofs: Sequence[Evidence], nam
 
 def _place(context: RunContext, attempt: Attempt) -> str:
     """Return the folder that the validator sees: where checks run, with what they judged. Its changes are removed."""
-    paths, proof = (*context.journal.state.uncommitted(), *attempt.committed), context.services.open_proof()
+    paths, proof = (*context.state.uncommitted(), *attempt.committed), context.services.open_proof()
     tree = attempt.proven or context.work.committed(attempt.judged_on, attempt.candidate, paths)
     proof.renew()
     proof.show(tree, attempt.judged_on)
@@ -103,7 +103,7 @@ def evidence_of(
 
 def _ask(context: RunContext, attempt: Attempt, name: str, request: AgentRequest) -> Answered:
     # The builder that just worked may have read an earlier question about the same bytes, and answered it.
-    builder = agent.capabilities_of(context.journal.state.tasks[attempt.task.id].attempt.adapter)
+    builder = agent.capabilities_of(context.state.tasks[attempt.task.id].attempt.adapter)
     anew = not attempt.awaits_verdict and builder.calls_model
     why_not = "a strict plan never retries" if attempt.plan.mode == STRICT else ""
     call = agent_client.Call(context.agents.get(name), name, request, lambda: why_not, anew=anew)

@@ -76,7 +76,7 @@ def lock_in(context: RunContext) -> None:
 
     The user accepted these changes before the run continued. Plans, configuration and policy must be unchanged.
     """
-    state, services = context.journal.state, context.services
+    state, services = context.state, context.services
     current = envelopes.present(services, context.agents, context.contract)
     context.locked.programs = tuple(current.programs)
     _require_same_files(context)  # without a mark: what changed since it was read, the first attempt compares
@@ -151,7 +151,7 @@ def _watched_files(context: RunContext) -> tuple[str, ...]:
         context.contract.folder,
         CONFIGURATION,
         POLICY,
-        *(path for path, _ in context.journal.state.contract.plans),
+        *(path for path, _ in context.state.contract.plans),
         *(path for path, _ in context.services.policy.sources),
         PROMPTS,
         *(f"{PROMPTS}/{name}.md" for name in context.services.settings.prompts),
@@ -163,7 +163,7 @@ def _watched_files(context: RunContext) -> tuple[str, ...]:
 
 def _require_same_files(context: RunContext, *, keeps_plan: bool = False) -> None:
     """Refuse if plans, configuration or policy differ from the newest lock; with `keeps_plan`, only name the plans."""
-    services, locked = context.services, dict(context.journal.state.contract.plans)
+    services, locked = context.services, dict(context.state.contract.plans)
     try:
         present = contracts.source_hashes(services.plans.plans(context.contract.folder))
         settings, policy = services.present_settings(), services.present_policy()
@@ -176,7 +176,7 @@ def _require_same_files(context: RunContext, *, keeps_plan: bool = False) -> Non
         raise _contract_refusal(context, "plan", changed)
     if changed:
         edit = canonical_json.digest([[path, present.get(path)] for path in changed])
-        shows = Action.of("check-plan", context.journal.state.phase, "--diff")
+        shows = Action.of("check-plan", context.state.phase, "--diff")
         words = f"{wording.listed(changed)} changed; this run keeps the plan that it started with"
         context.tell_once(edit, f"{words}. {shows} shows the change.")
     compared = (settings, services.settings)
@@ -193,7 +193,7 @@ def _settings_digest(context: RunContext, settings: Settings) -> str:
 def _contract_refusal(context: RunContext, part: str, changed: Sequence[str]) -> Refusal:
     from idumb.app.contract import changed_contract  # only a refusal needs it
 
-    is_plan, state = part == "plan", context.journal.state
+    is_plan, state = part == "plan", context.state
     why = f"{wording.listed(changed)} changed during the run of phase {state.phase}"
     so = "it runs only as locked, so it stopped before the next task"
     plans, more = changed if is_plan else (), {"changed": list(changed), "part": PLANS if is_plan else part}
@@ -203,7 +203,7 @@ def _contract_refusal(context: RunContext, part: str, changed: Sequence[str]) ->
 
 def _require_environment(context: RunContext, attempt: Attempt) -> None:
     """Require the environment of the lock in strict mode; in guided mode, record what changed and continue."""
-    state = context.journal.state
+    state = context.state
     current = envelopes.present(context.services, context.agents, context.contract)
     changes = envelope.changes(state.contract.envelopes, current.envelopes)
     new = tuple(c for c in changes if canonical_json.digest(asdict(c)) not in context.noted)

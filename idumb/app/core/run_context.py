@@ -16,6 +16,7 @@ from idumb.app.ports import Agents
 from idumb.domain import contract, outcome, paths
 from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import STRICT, Plan, Task
+from idumb.domain.runs.run import RunState
 
 SAVING = frozenset({"attempt.opened", "attempt.finished", "checkpoint.intended"})
 """Kinds of events that hold the whole attempt, from where it can continue."""
@@ -55,21 +56,26 @@ class RunContext(Struct, frozen=True, dict=True):
     locked: Locked = field(default_factory=Locked)
     noted: set[str] = field(default_factory=set)
 
+    @property
+    def state(self) -> RunState:
+        return self.journal.state
+
     @cached_property
     def plans(self) -> Mapping[str, Plan]:
         return self.contract.plan_by_task()
 
     @cached_property
     def strict(self) -> bool:
-        return STRICT in (self.contract.mode, self.journal.state.mode)
+        return STRICT in (self.contract.mode, self.state.mode)
 
     @cached_property
     def work(self) -> Trees:
+        """The trees of the workspace; `services.trees` are those of the user's working tree."""
         return self.workspace.trees
 
     @cached_property
     def run(self) -> str:
-        return self.journal.state.id
+        return self.state.id
 
     def tell_once(self, mark: str, words: str) -> None:
         """Tell the user something, unless this command has told it already."""

@@ -37,7 +37,7 @@ class Ending(Struct, frozen=True):
 
 def following(context: RunContext, task: Task, dirty: tuple[str, ...] = ()) -> Move:
     """Return what follows for a task now; `dirty` are files of its that the user has changed."""
-    state, plan, record = context.journal.state, context.plans[task.id], context.journal.state.tasks[task.id]
+    state, plan, record = context.state, context.plans[task.id], context.state.tasks[task.id]
     return follow.follow(task, plan, record, state, _limits(context, task, record, dirty))
 
 
@@ -82,7 +82,7 @@ def recover(context: RunContext) -> None:
 
     An attempt that is open in an editor is left alone: its builder submits it or gives it up.
     """
-    for task_id, record in list(context.journal.state.tasks.items()):
+    for task_id, record in list(context.state.tasks.items()):
         if record.status == outcome.RUNNING and record.attempt.opened is None:
             context.checks.end_processes()
             settle(context, context.contract.tasks[task_id])
@@ -90,7 +90,7 @@ def recover(context: RunContext) -> None:
 
 def resolve_waiting(context: RunContext) -> None:
     """Ask what tasks wait for, at a terminal. Continue those whose questions are answered, end those that are late."""
-    for task_id, record in list(context.journal.state.tasks.items()):
+    for task_id, record in list(context.state.tasks.items()):
         if record.status == outcome.WAITING:
             settle(context, context.contract.tasks[task_id], ask=True)
 
@@ -101,7 +101,7 @@ def settle(context: RunContext, task: Task, *, ask: bool = False) -> None:
     What decides whether an attempt may begin is left for the task's turn. WorkFailed if git refuses a commit.
     """
     context = context.of(task)
-    while context.journal.state.tasks[task.id].status in (outcome.RUNNING, outcome.WAITING):
+    while context.state.tasks[task.id].status in (outcome.RUNNING, outcome.WAITING):
         move = following(context, task)
         if move.kind in (action.START, follow.HALT):
             return
@@ -117,7 +117,7 @@ def perform(context: RunContext, task: Task, move: Move, *, ask: bool = True) ->
     if move.kind in _CONTINUING:
         done = _CONTINUING[move.kind](context, task)
         return None if done is None else tell(context, done)
-    record, event = context.journal.state.tasks[task.id], context.journal.event
+    record, event = context.state.tasks[task.id], context.journal.event
     number, attempts = record.attempt.number, record.progress.attempts
     match move.kind:
         case follow.ASK:
@@ -133,7 +133,7 @@ def perform(context: RunContext, task: Task, move: Move, *, ask: bool = True) ->
             context.journal.write(*beside, event("task.failed", task.id, number, reason=move.reason, attempts=attempts))
             return Ending("halted", move.says, task.id) if move.says else None
         case follow.HALT:
-            failure = context.journal.state.tasks[task.id].attempt.failure or ""
+            failure = context.state.tasks[task.id].attempt.failure or ""
             return Ending("halted", move.says, task.id, {"task": task.id, "failure": failure})
         case action.WAIT:
             return _wait(context, task, move, ask=ask)
@@ -143,17 +143,17 @@ def perform(context: RunContext, task: Task, move: Move, *, ask: bool = True) ->
 def tell(context: RunContext, attempt: Attempt) -> Ending | None:
     """Tell about an attempt that was recorded. Return how the run ends, None if it follows from the log."""
     handoff_writer.after(context, attempt.task)
-    question = delivery.question(context.journal.state, attempt, attempt.conflicts) if attempt.conflicts else None
+    question = delivery.question(context.state, attempt, attempt.conflicts) if attempt.conflicts else None
     if question is not None and context.journal.answer(question.id) is None:
         return _conflict(context, attempt.task, question)
     if attempt.commit_refused is not None:
-        waits = preconditions.why_not_deliver(context.services, context.journal.state)
+        waits = preconditions.why_not_deliver(context.services, context.state)
         if waits := waits or (attempt.commit_refused if question else ""):  # an answer does not clear the way
             return Ending("waiting", f"waits: {attempt.task.id} is done, but {waits}", attempt.task.id)
         if context.services.history.head().commit == attempt.judged_on:
             return Ending(REFUSED, attempt.commit_refused, attempt.task.id)
         return _on_moved_branch(context, attempt)
-    if attempt.outcome == outcome.WAITING and not context.journal.state.tasks[attempt.task.id].decisions:
+    if attempt.outcome == outcome.WAITING and not context.state.tasks[attempt.task.id].decisions:
         return Ending("waiting", attempt.reason, attempt.task.id)
     return None
 
@@ -195,7 +195,7 @@ def _put(context: RunContext, task: Task, move: Move) -> Ending | None:
         raise AssertionError("there is nothing to ask")
     if question.kind == CONFLICT:
         return _conflict(context, task, question)
-    number = context.journal.state.tasks[task.id].attempt.number
+    number = context.state.tasks[task.id].attempt.number
     waiting = context.journal.event("task.waiting", task.id, number, decisions=[question.id], reason=move.reason)
     context.journal.write(context.journal.question_event(question, task.id, number), waiting)
     return None
@@ -215,7 +215,7 @@ def _wait(context: RunContext, task: Task, move: Move, *, ask: bool) -> Ending |
 
 def _skipped(context: RunContext, task: Task, number: int, reason: str) -> tuple[NewEvent, ...]:
     """Return the events of a task that is left out. In a workflow, one that timed out blocks nothing."""
-    timed_out = context.journal.state.tasks[task.id].attempt.outcome == outcome.TIMED_OUT
+    timed_out = context.state.tasks[task.id].attempt.outcome == outcome.TIMED_OUT
     if task.flow is None or not timed_out:
         return (context.journal.event("task.skipped", task.id, number, reason=reason),)
     from idumb.app.attempt import steps  # only workflows need it
@@ -224,7 +224,7 @@ def _skipped(context: RunContext, task: Task, number: int, reason: str) -> tuple
 
 
 def _limits(context: RunContext, task: Task, record: TaskState, dirty: tuple[str, ...]) -> Limits:
-    state, services, plan = context.journal.state, context.services, context.plans[task.id]
+    state, services, plan = context.state, context.services, context.plans[task.id]
     strays, protected = run_lookup.strays(services, context.run, task.id) if record.attempt.deviates else ((), ())
     waiting = (state.decisions[d] for d in record.decisions if d in state.decisions and d not in state.answers)
     until = (question.get("until") for question in waiting)

@@ -22,7 +22,7 @@ from idumb.domain.plans.plan import Condition, Setup, Task
 def run_tasks(context: RunContext) -> Ending:
     """Work through the schedule."""
     waiting: Ending | None = None
-    for task_id in schedule.ready(context.contract, context.journal.state):
+    for task_id in schedule.ready(context.contract, context.state):
         stopped = _paused(context) or _lost(context)
         if stopped is not None:
             return stopped
@@ -31,7 +31,7 @@ def run_tasks(context: RunContext) -> Ending:
         if ending is not None and ending.kind != "waiting":
             return ending
         waiting = ending or waiting
-    if waiting is None and any(t.status == outcome.WAITING for t in context.journal.state.tasks.values()):
+    if waiting is None and any(t.status == outcome.WAITING for t in context.state.tasks.values()):
         return Ending("waiting", "waits for a person")
     return waiting or Ending("done")
 
@@ -46,7 +46,7 @@ def _paused(context: RunContext) -> Ending | None:
 
 def _lost(context: RunContext) -> Ending | None:
     """Return why nothing more is built if the user took done work from the branch meanwhile: `resume` asks first."""
-    why = done_work.while_running(context.services, context.journal.state)
+    why = done_work.while_running(context.services, context.state)
     return Ending("waiting", f"waits: {why}") if why else None
 
 
@@ -74,7 +74,7 @@ def run_stages(context: RunContext, attempt: Attempt, stages: tuple[Stage, ...])
         return pipeline.lead(context, attempt, stages)
     except Interrupted as interrupted:
         context.services.owner.guard()
-        task_state = context.journal.state.tasks[task.id]
+        task_state = context.state.tasks[task.id]
         # If git was about to commit, only the branch shows whether it did, so `resume` checks it. Work begun in the
         # editor is unchanged, and is submitted again.
         if not task_state.intended and task_state.attempt.opened is None:
@@ -88,7 +88,7 @@ def require_agents(context: RunContext) -> None:
     """Refuse if a program that builds or validates cannot be started, or nobody agreed to it."""
     services, contract, agents = context.services, context.contract, context.agents
     needs.require_startable(services, contract, agents)
-    phase_grants.require_agents(services, contract, agents, actions.command(context.journal.state))
+    phase_grants.require_agents(services, contract, agents, actions.command(context.state))
 
 
 def require_setup(context: RunContext) -> None:
@@ -100,7 +100,7 @@ def require_setup(context: RunContext) -> None:
     all_needed = [needed for plan in context.contract.plans for needed in plan.setup]
     if any(needed.check for needed in all_needed):
         place = services.open_checkout()
-        tree = task_base.tree_between_attempts(services, context.journal.state, services.trees.scan())
+        tree = task_base.tree_between_attempts(services, context.state, services.trees.scan())
         place.show(tree, services.history.head().commit)
         checks = services.open_checks(place, context.run).given(context.contract.variables)
     for needed in all_needed:
@@ -145,7 +145,7 @@ def require_sandbox(context: RunContext) -> None:
 
 def _outside(context: RunContext) -> list[str]:
     """Return the agents of unfinished tasks that no sandbox can limit."""
-    plans, states, settings = context.plans, context.journal.state.tasks, context.services.settings
+    plans, states, settings = context.plans, context.state.tasks, context.services.settings
     names = set[str | None]()
     for task in context.contract.tasks.values():
         if states[task.id].status in schedule.RUNNABLE:

@@ -49,7 +49,7 @@ def judge(context: RunContext, task: Task) -> Attempt | None:
         return None
     if saved.result is not None and saved.result.outcome == outcome.WAITING:
         return pipeline.build_again(context, saved)
-    asked = context.journal.state.tasks[task.id].decisions
+    asked = context.state.tasks[task.id].decisions
     answers = tuple(filter(None, map(context.journal.answer, asked)))
     waited = (question for question in saved.questions if question.id in asked)
     judged = [*questions.evidence_of_answers(waited, answers, saved.candidate)]
@@ -97,10 +97,10 @@ def finish(context: RunContext, task: Task) -> Attempt | None:
     others = delivery.others(context, attempt)
     if not others:
         return _commit_again(context, attempt)
-    question = delivery.question(context.journal.state, attempt, others)
+    question = delivery.question(context.state, attempt, others)
     answer = context.journal.answer(question.id)
     if not attempt.in_place and (answer is not None or context.services.history.uncommitted(others)):
-        if question.id not in context.journal.state.decisions:  # a kill may have cut the delivery off
+        if question.id not in context.state.decisions:  # a kill may have cut the delivery off
             delivery.take_back(context, attempt)
         return _over_conflicts(context, attempt, others, answer)
     judged_by_people = {e.subject for e in attempt.evidence} & {question.subject for question in attempt.questions}
@@ -160,7 +160,7 @@ def record_interruption(context: RunContext, task: Task, why: str = KILLED, seco
     nobody knows.
     """
     context = context.of(task)
-    task_state = context.journal.state.tasks[task.id]
+    task_state = context.state.tasks[task.id]
     if task_state.work.base is None or not (task_state.attempt.running or task_state.intended):
         return
     context.checks.end_processes()

@@ -99,7 +99,7 @@ def require_kept(context: RunContext) -> bool:
 
     Without an answer, nothing runs.
     """
-    services, state = context.services, context.journal.state
+    services, state = context.services, context.state
     gone = lost(services, state)
     if not gone:
         return False

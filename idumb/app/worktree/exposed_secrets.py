@@ -61,13 +61,13 @@ def judge(context: RunContext, attempt: Attempt) -> Attempt:
     A strict run fails if there is one; otherwise a person is asked later.
     """
     # A dry run commits nothing, and says what a run would ask.
-    policies = (context.journal.state.policy, context.services.settings.git.commit)
+    policies = (context.state.policy, context.services.settings.git.commit)
     if COMMIT_TASK not in policies:
         return attempt  # nobody commits it
     # A person may have committed his work himself.
     head = context.services.history.head() if attempt.task.is_human else attempt.before.head
     exposed = _added(context.services, context.work, head.commit, attempt.candidate, attempt.committed)
-    if exposed and STRICT in (attempt.plan.mode, context.journal.state.mode):
+    if exposed and STRICT in (attempt.plan.mode, context.state.mode):
         words = questions.secret(attempt.task, attempt.number, exposed).what
         return attempt.ended(outcome.FAILED, f"{words}; {questions.WITHOUT_SECRET}")
     return replace(attempt, exposed=exposed)

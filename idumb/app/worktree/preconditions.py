@@ -188,7 +188,7 @@ def require_same_guarded(context: RunContext, attempt: Attempt) -> None:
     """Name what changed while the builder worked. Refusal `git.guarded-changed` in a strict run."""
     how = _changed_since(context.services, attempt.before)
     if how and context.strict:
-        raise guarded_changed(f"while {attempt.task.id} ran", context.journal.state, how, tuple(how))
+        raise guarded_changed(f"while {attempt.task.id} ran", context.state, how, tuple(how))
     _tell(context.services, f"While {attempt.task.id} ran", how)
 
 

@@ -31,10 +31,10 @@ def for_programs(context: RunContext, attempt: Attempt) -> str:
     trees, present = context.services.trees, attempt.snapshot.tree
     head = context.services.history.head().commit
     tree = context.services.history.tree_of(head)
-    if _sees_all(context.journal.state):
+    if _sees_all(context.state):
         added = [change.path for change in trees.changes(tree, present)]
     else:
-        added = list(context.journal.state.uncommitted())
+        added = list(context.state.uncommitted())
         added += attempt.mine
         missing = (path for path in attempt.literal_paths if trees.entry(tree, path) is None)
         added += [path for path in missing if trees.entry(present, path) is not None]
@@ -47,7 +47,7 @@ def _sees_all(state: RunState) -> bool:
 
 def with_work_of_others(context: RunContext, attempt: Attempt) -> str:
     """Return the base with what other tasks of the run left in the files of this one since it was begun."""
-    state, covers = context.journal.state, paths.cover(attempt.written)
+    state, covers = context.state, paths.cover(attempt.written)
     begun, base = state.attempted.get(attempt.task.id, 0), attempt.base
     ended = [(t.checkpoint.seq, t.work) for t in state.tasks.values() if t.checkpoint and t.status in outcome.DONE]
     for seq, work in sorted(ended, key=lambda each: each[0]):
@@ -71,7 +71,7 @@ def require_clean(context: RunContext, task: Task) -> tuple[str, ...]:
     He is asked about them before a program starts. Refuse where nobody is asked: in strict mode, in his own tree unless
     he has begun the task already, and about a file that the task creates.
     """
-    settings, state = context.services.settings, context.journal.state
+    settings, state = context.services.settings, context.state
     if task.is_human or state.policy == COMMIT_NONE or not (declared := ledger.written_paths(task.files)):
         return ()
     in_place = contracts.in_place(context.plans[task.id], task, settings)
@@ -106,7 +106,7 @@ def _uncommitted(context: RunContext, declared: Sequence[str]) -> tuple[str, ...
     services = context.services
     found = services.history.uncommitted(declared)
     changed = (p for p in found if not paths.matches_any(p, paths.OWN_FILES))
-    uncommitted = tool_leftovers.work_only(services, context.journal.state, changed, declared)
+    uncommitted = tool_leftovers.work_only(services, context.state, changed, declared)
     others = services.history.repositories(p.rstrip("/") for p in uncommitted) if uncommitted else ()
     return tuple(p for p in uncommitted if paths.repository_of(p.rstrip("/"), others) is None)
 
@@ -158,8 +158,8 @@ def not_saved(left_out: Mapping[str, str], contract: Contract) -> tuple[str, ...
 
 def unseen(context: RunContext) -> tuple[str, ...]:
     """Return what the user has not committed and programs do not see."""
-    if _sees_all(context.journal.state) or context.workspace.in_place:
+    if _sees_all(context.state) or context.workspace.in_place:
         return ()
-    state, changed = context.journal.state, context.services.history.uncommitted(("**",))
+    state, changed = context.state, context.services.history.uncommitted(("**",))
     ours = {*state.uncommitted(), *(path for task in state.tasks for path in questions.of_user(state, task))}
     return tuple(p for p in changed if p not in ours and not paths.matches_any(p, paths.OWN_FILES))
