@@ -43,7 +43,7 @@ def opened(*, as_json: bool, events: bool = False, progress: bool = False, write
         from idumb.system import signals
 
         signals.keep_exit_codes()
-    output.redact_by(lambda: container.redaction)
+    output.redact_by(lambda: container.redactor)
     _note_unused_project(container.project)
     if progress or writes:
         container.interrupts.install()

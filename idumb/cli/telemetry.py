@@ -33,7 +33,7 @@ def export(services: Container, name: str) -> Result:
         raise _unusable(str(problem)) from problem
     logging.getLogger("opentelemetry").setLevel(logging.CRITICAL + 1)  # one line below says what went wrong
     run, rows = debugging.spans_of(services, name)
-    clean = services.redaction  # a secret may be known that was none when the log was written
+    clean = services.redactor  # a secret may be known that was none when the log was written
     rows = [row._replace(attributes=clean.value({**row.attributes}), error=clean.redact(row.error)) for row in rows]
     try:
         made, exporter = finished(run, rows), OTLPSpanExporter()

@@ -87,7 +87,7 @@ def refreshed_status(services: Container) -> dict[str, Any]:
     inputs = [*_SEEN, *rules, *folders, *files, commits, services.consent.folder]
     observed = status_view.observe(project.state_dir, project.root, inputs)
     view = status.view(services)
-    redactor = services.redaction
+    redactor = services.redactor
     if redactor.holds(json.dumps(view)):
         view = redactor.value(view)
     try:

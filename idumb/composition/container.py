@@ -97,13 +97,13 @@ class Container:
         self.start = self.root
         common_dir = self.repository.common_dir
         self.clock = SystemClock()
-        owner, redactor = self.repository.name, lambda: self.redaction
+        owner, redactor = self.repository.name, lambda: self.redactor
         self.log = SqliteEventLog(self._database(), self.worktree, self.clock, owner=owner, redactor=redactor)
         self.log_files = SqliteLogFiles(self.log.database)
         self.consent = FileConsentStore(common_dir, self.folder)
         self.files, self.plans = NamedFiles(self.root), KeptPlans(self)
         guard = lambda: self.repository.guard()  # noqa: E731, PLW0108 - later it is that of the owner
-        self.reports = FileReports(self.root, guard, lambda: self.redaction)
+        self.reports = FileReports(self.root, guard, lambda: self.redactor)
         self.backups = FileBackupStore(os.path.join(common_dir, "idumb"))
         self._closing = contextlib.ExitStack()
 
@@ -164,16 +164,16 @@ class Container:
         return SignalInterrupts(Interrupted, self._farewell)
 
     @cached_property
-    def redactor(self) -> Redactor:
+    def output_redactor(self) -> Redactor:
         """Redacts the output of programs: every variable that a binding passes to a program."""
-        return self._redactor(self._variables)
+        return self._make_redactor(self._variables)
 
     @cached_property
-    def redaction(self) -> Redactor:
+    def redactor(self) -> Redactor:
         """Redacts what idumb itself writes, file names included: only the variables that are certainly secrets."""
-        return self._redactor(redaction.certain_secrets(self._variables), self.redactor)
+        return self._make_redactor(redaction.certain_secrets(self._variables), self.output_redactor)
 
-    def _redactor(self, variables: Mapping[str, str], output: Redactor | None = None) -> Redactor:
+    def _make_redactor(self, variables: Mapping[str, str], output: Redactor | None = None) -> Redactor:
         key = user_folders.repository_id(self.repository.common_dir).encode("ascii")
         return Redactor(variables, key=key, output=output)
 
@@ -198,7 +198,7 @@ class Container:
     def history(self) -> GitHistory:
         from idumb.git.history import GitHistory
 
-        return GitHistory(self.repository, lambda: self.redaction, self.project, self.open_proof)
+        return GitHistory(self.repository, lambda: self.redactor, self.project, self.open_proof)
 
     def open_proof(self) -> Checkout:
         """The checkout in which checks and validators judge."""
@@ -310,7 +310,7 @@ class Container:
 
     @cached_property
     def adapters(self) -> Agents:
-        return registry.build(Equipment(self.settings, self.root, self.trees.apply_patch, self.redactor.redact))
+        return registry.build(Equipment(self.settings, self.root, self.trees.apply_patch, self.output_redactor.redact))
 
     def open_agents(self, workspace: Workspace, run: str) -> Agents:
         """The agents of a run."""
@@ -322,9 +322,9 @@ class Container:
             self.settings,
             self.root,
             workspace.trees.apply_patch,
-            self.redactor.redact,
+            self.output_redactor.redact,
             transcripts=self.transcripts_of(run),
-            stream=self.redactor.stream,
+            stream=self.output_redactor.stream,
             guard=self.owner.guard,
             inputs=os.path.join(folder, "papers"),
             recordings=Recordings(self, workspace.trees),
@@ -395,7 +395,7 @@ class RehearsalContainer(Container):
         self.user_repository = user.repository
         self.settings, self.policy, self.plans = user.settings, user.policy, user.plans
         self.consent, self.signatures, self.typed = user.consent, user.signatures, user.typed
-        self.redactor, self.redaction = user.redactor, user.redaction
+        self.output_redactor, self.redactor = user.output_redactor, user.redactor
         # Approvals bind these files and agents, so they are read in the user's repository.
         self.files, self.adapters = user.files, user.adapters
         self.reporter, self.interrupts, self.toolchain = user.reporter, user.interrupts, user.toolchain

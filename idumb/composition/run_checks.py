@@ -75,7 +75,7 @@ class RunChecks:
             root=root,
             allowed=settings.environment,
             run_id=run,
-            shell=Shell(services.redactor.redact, settings.run.check_idle_timeout, settings.limits.chosen()),
+            shell=Shell(services.output_redactor.redact, settings.run.check_idle_timeout, settings.limits.chosen()),
             private=private,
             proof=proof,
             prepare=settings.checkout.prepare,

@@ -228,9 +228,7 @@ class EngineRun:
             plans=SimpleNamespace(plans=lambda _: ((f"{FOLDER}/01-PLAN.md", PLAN),)),
             files=SimpleNamespace(signature=lambda _: "same", programs=lambda _: {}, digests=lambda _: {}),
             toolchain=SimpleNamespace(files=lambda: (), versions=dict, template=lambda _: ""),
-            redaction=SimpleNamespace(
-                redact=str, redact_output=str, redacted=lambda _: {}, knows_secrets=lambda: False
-            ),
+            redactor=SimpleNamespace(redact=str, redact_output=str, redacted=lambda _: {}, knows_secrets=lambda: False),
             reports=SimpleNamespace(read=texts.get, write=texts.__setitem__, empty=self._is_empty),
             documents=SimpleNamespace(
                 checkpoint=lambda *_: "", progress=lambda *_: "", prompt=lambda asked: asked.feedback, handoff=str

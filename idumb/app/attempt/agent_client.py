@@ -147,7 +147,7 @@ def _hear(services: Services, journal: Journal, request: AgentRequest, claim: Cl
     number = 1 if before is None else before.number + 1
     if claim.state not in STATES or number > MOST_TOLD:
         return
-    message = services.redaction.redact_output(" ".join(claim.message.split()))[:LONGEST_MESSAGE]
+    message = services.redactor.redact_output(" ".join(claim.message.split()))[:LONGEST_MESSAGE]
     event = journal.event(
         "attempt.told", subject, request.attempt, role=request.role, state=claim.state, message=message, number=number
     )
@@ -162,7 +162,7 @@ def _recordable(services: Services, result: AgentResult) -> AgentResult:
 
     Adapters redact and shorten the long ones, `output` and `reply`.
     """
-    shown, usage = services.redaction.redact_output, spending.plausible(result.usage)
+    shown, usage = services.redactor.redact_output, spending.plausible(result.usage)
     session, model = (None if name is None else shown(name)[:LONGEST_NAME] for name in (result.session, result.model))
     steps = (
         replace(step, tool=shown(step.tool)[:LONGEST_NAME], intent=shown(step.intent)[:LONGEST_INTENT])

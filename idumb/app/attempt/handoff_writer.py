@@ -120,7 +120,7 @@ def after(context: RunContext, task: Task) -> None:
 def save(services: Services, document: Document) -> None:
     """Write a handoff. A failure is reported and stops nothing: the log has all of it."""
     try:
-        text = services.redaction.redact(services.documents.handoff(document))
+        text = services.redactor.redact(services.documents.handoff(document))
         if services.reports.read(path(document)) != text:
             services.reports.write(path(document), text)
     except (IdumbError, OSError) as problem:

@@ -36,7 +36,7 @@ def end_processes(context: RunContext, attempt: Attempt) -> Attempt:
     if attempt.result is not None and not context.workspace.in_place:
         context.checks.end_processes()
         preconditions.require_same_guarded(context, attempt)
-        said = map(context.services.redaction.redact_output, context.workspace.messages(attempt.before.head.commit))
+        said = map(context.services.redactor.redact_output, context.workspace.messages(attempt.before.head.commit))
         return replace(attempt, messages=tuple(said))
     return attempt
 

@@ -36,7 +36,7 @@ MEASURE = (
     Stage(measure.measure, also_failed=True),
 )
 PROVE = (
-    Stage(exposed_secrets.judge, when=lambda context, _: context.services.redaction.knows_secrets()),
+    Stage(exposed_secrets.judge, when=lambda context, _: context.services.redactor.knows_secrets()),
     Stage(
         measure.compare_with_earlier,
         when=lambda context, attempt: context.state.number > 1 or attempt.number > 1,

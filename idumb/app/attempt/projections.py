@@ -66,7 +66,7 @@ def write_report(services: Services, path: str, text: str) -> None:
 
     A report that somebody changed, and that no commit has, is kept first.
     """
-    existing, text = _existing(services, path), services.redaction.redact(text)
+    existing, text = _existing(services, path), services.redactor.redact(text)
     if existing is not None and _MOMENT.sub("", existing) == _MOMENT.sub("", text):
         return
     ref, name = f"refs/idumb/worktrees/{services.worktree}/{WRITTEN}", path.rpartition("/")[2]
@@ -320,7 +320,7 @@ def _own_plans(services: Services, state: RunState) -> Sequence[str]:
 
 def _tells_a_secret(services: Services, path: str) -> bool:
     """Return whether a plan holds a known secret that HEAD's version does not. Plans are not redacted: they run."""
-    without, text = services.redaction.redact, _existing(services, path)
+    without, text = services.redactor.redact, _existing(services, path)
     if text is None or without(text) == text:
         return False
     before = (_in_head(services, path) or b"").decode("utf-8", "replace")
@@ -357,7 +357,7 @@ def reports_of(services: Services, contract: Contract, state: RunState) -> dict[
     kept = [task for task in state.tasks if state.tasks[task].checkpoint is not None and task in contract.tasks]
     texts.update((path, text) for path, text in checkpoints(services, state, contract, kept) if text is not None)
     texts.update(contexts(services, state, contract))
-    return {path: services.redaction.redact(text) for path, text in texts.items()}
+    return {path: services.redactor.redact(text) for path, text in texts.items()}
 
 
 def _commit_reports(services: Services, journal: Journal, changed: tuple[str, ...]) -> tuple[str, ...]:

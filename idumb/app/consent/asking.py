@@ -160,7 +160,7 @@ def words_of_binding(
     """
     binding = services.settings.bindings[name]
     starts = _starts(services, binding) if argv is None else _quoted(argv)
-    return services.redaction.redact_output("; ".join([f"{binding.adapter}, {starts}", *_settings(binding, models)]))
+    return services.redactor.redact_output("; ".join([f"{binding.adapter}, {starts}", *_settings(binding, models)]))
 
 
 def _starts(services: Services, binding: Binding) -> str:

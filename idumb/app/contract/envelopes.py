@@ -63,7 +63,7 @@ def present(services: Services, agents: Agents, contract: Contract) -> EnvelopeS
         own = _agent_parts(services, agents, current, builder, agent.BUILDER)
         # An amendment that adds another agent must not change the envelope of these two.
         ruling = settings.of_runs((builder, validator))
-        current.sources[ruling.digest()] = services.redaction.redact_output(readable(ruling.deciding()))
+        current.sources[ruling.digest()] = services.redactor.redact_output(readable(ruling.deciding()))
         judged = _validator_digest(services, agents, current, validator)
         computed = Envelope(**shared, **own, binding=builder, validator=judged, configuration=ruling.digest())
         current.envelopes[key] = envelope.seal(asdict(computed))
@@ -76,7 +76,7 @@ def _checks(services: Services, contract: Contract, collected: EnvelopeSet) -> d
     collected.programs += places.values()
     digests = services.files.digests(places.values())
     return {
-        name: services.redaction.redact_output(f"{place} {digests.get(place, 'unreadable')}")
+        name: services.redactor.redact_output(f"{place} {digests.get(place, 'unreadable')}")
         for name, place in sorted(places.items())
     }
 
@@ -108,7 +108,7 @@ def _program(services: Services, collected: EnvelopeSet, who: Agent) -> tuple[st
     program_files = [argv[0], *next(([a] for a in argv[1:] if not a.startswith("-")), [])]
     collected.programs += program_files
     digests = services.files.digests(program_files)
-    text = services.redaction.redact_output(readable({"argv": list(argv), "files": dict(digests)}))
+    text = services.redactor.redact_output(readable({"argv": list(argv), "files": dict(digests)}))
     return collected.keep(text), argv
 
 

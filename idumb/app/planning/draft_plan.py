@@ -144,7 +144,7 @@ def keep(services: Services, draft: Draft) -> str:
 
 def write_gap_plan(services: Services, contract: Contract, record: dict[str, object]) -> str | None:
     """Write a plan with a task for each gap of a verification, and return its path; None if there is no gap."""
-    without_secrets = services.redaction.redact
+    without_secrets = services.redactor.redact
     # A check that contains a secret would not run without it, so the plan omits such a check.
     gaps = tuple(
         each if each.check is None or without_secrets(each.check) == each.check else replace(each, check=None)

@@ -130,7 +130,7 @@ def _difference(services: Services, old: str, new: str) -> dict[str, Any]:
     return {
         "files": show.files_of(services, old, new, changed[:_MOST_PATHS]),
         "more": max(0, len(changed) - _MOST_PATHS),
-        "diff": wording.truncate(services.redaction.redact_output(text), _MOST_DIFF),
+        "diff": wording.truncate(services.redactor.redact_output(text), _MOST_DIFF),
     }
 
 

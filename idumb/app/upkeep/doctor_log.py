@@ -260,5 +260,5 @@ class _Projections(Struct, frozen=True):
             text = ""
         if text is None:
             return "the file is missing"
-        expected = self.services.redaction.redact(expected)
+        expected = self.services.redactor.redact(expected)
         return "" if expected in (text, text.replace("\r\n", "\n")) else "the file differs from the event log"

@@ -141,7 +141,7 @@ def _progress(services: Services, state: RunState) -> Iterator[_Said]:
     if recorded.get("run") != state.id or state.state == run.ACTIVE:
         return
     rendered = services.documents.progress(state, schedule.statuses(contract, state))
-    again = _fields(services.redaction.redact(rendered))
+    again = _fields(services.redactor.redact(rendered))
     since = _first_event_after(services, state, str(recorded.get("updated_at")))
     for name in {**recorded, **again}:
         yield _Said(since, f"`{name}` of progress.json", recorded.get(name), again.get(name))

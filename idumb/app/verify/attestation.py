@@ -98,7 +98,7 @@ _UNSIGNED = "The bundle is not signed: it repeats the log of this machine, and p
 
 def files(services: Services, made: Result, path: str, key: str | None) -> tuple[Result, dict[str, bytes]]:
     """Return the answer, and by path the bytes of a bundle and of its signature by an SSH key, to be written."""
-    data = canonical_json.encode(services.redaction.value(made.data["bundle"]))
+    data = canonical_json.encode(services.redactor.value(made.data["bundle"]))
     written, warnings, following = {path: data}, made.warnings, [f"sha256sum {shlex.quote(path)}"]
     if key is not None:
         try:

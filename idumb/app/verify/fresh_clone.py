@@ -71,7 +71,7 @@ def _rerun_check(proof: Proof, check: Check, recorded: Mapping[str, Any] | None)
     was = None if recorded is None else str(recorded["result"])
     now = _now(proof, check)
     result, why = rerun.compare(was, now), ""
-    same = (check.command, proof.services.redaction.redact(check.command or ""))  # the log keeps no secret
+    same = (check.command, proof.services.redactor.redact(check.command or ""))  # the log keeps no secret
     if recorded is not None and check.command is not None and recorded.get("command") not in same:
         why = f"the evidence was recorded for another command: {recorded['command']}"
         result = rerun.CHANGED_COMMAND if now.passed else rerun.NOW_FAILS

@@ -200,7 +200,7 @@ def _values_for_judges(
     criteria = [*(f"requirement {text}" for text in served), *(f"{e.subject}: {e.text}" for e in gathered)]
     listed = "\n".join(f"- {wording.one_line(text)}" for text in criteria)
     touched = sorted({path for task in journal.state.tasks.values() for path in task.work.touched})
-    evidence_lines = [services.redaction.redact_output(_line_of_evidence(e)) for e in gathered]
+    evidence_lines = [services.redactor.redact_output(_line_of_evidence(e)) for e in gathered]
     return {
         "phase": contract.phase,
         "criteria": wording.fenced(f"{goals}\n{listed}", "text"),

@@ -28,12 +28,12 @@ def is_redacted(path: str) -> bool:
 def any_in(services: Services, paths: Iterable[str]) -> bool:
     """Return whether the name of a path holds a secret, or held one before it was recorded."""
     all_paths = tuple(paths)
-    return any(map(is_redacted, all_paths)) or bool(services.redaction.redacted(all_paths))
+    return any(map(is_redacted, all_paths)) or bool(services.redactor.redacted(all_paths))
 
 
 def words_of_names(context: RunContext, attempt: Attempt, paths: Iterable[str]) -> str:
     """Return why an attempt fails if a changed file has a name that must not be recorded; "" otherwise."""
-    exposed = context.services.redaction.redacted(paths)
+    exposed = context.services.redactor.redacted(paths)
     if not exposed:
         return ""
     return (
@@ -45,7 +45,7 @@ def words_of_names(context: RunContext, attempt: Attempt, paths: Iterable[str]) 
 
 def require_no_names(services: Services, paths: Iterable[str]) -> None:
     """Refuse to restore paths whose names hold a secret that is known only since they were recorded."""
-    exposed = services.redaction.redacted(paths)
+    exposed = services.redactor.redacted(paths)
     if exposed:
         raise Refusal(
             "secret.in-name",
@@ -77,7 +77,7 @@ def require_none(services: Services, task: str, tree: str, paths: Sequence[str])
     """Refuse to accept work with a known secret: `accept.secret-name` in a file name, `accept.secret` in a file."""
     named = [path for path in paths if any_in(services, [path])]
     if named:
-        shown = [services.redaction.redact(path) for path in named]
+        shown = [services.redactor.redact(path) for path in named]
         raise Refusal(
             "accept.secret-name",
             f"The names of files that {task} left hold a known secret: {wording.listed(shown)}",
@@ -96,24 +96,24 @@ def require_none(services: Services, task: str, tree: str, paths: Sequence[str])
 
 def _added(services: Services, trees: Trees, commit: str | None, tree: str, paths: Iterable[str]) -> tuple[str, ...]:
     """Return a line for each known value in these files of a tree that the commit lacks there: file, line, variable."""
-    redaction, lines = services.redaction, dict[str, None]()
-    head = services.history.tree_of(commit) if redaction.knows_secrets() else ""
+    redactor, lines = services.redactor, dict[str, None]()
+    head = services.history.tree_of(commit) if redactor.knows_secrets() else ""
     for path in paths if head else ():
         new, old = trees.entry(tree, path), trees.entry(head, path)
         if new is None or new.mode == ledger.SUBMODULE or new == old:
             continue
-        found = redaction.find(trees.pieces(new.oid))
+        found = redactor.find(trees.pieces(new.oid))
         before = trees.pieces(old.oid) if found and old is not None and old.mode != ledger.SUBMODULE else ()
-        known = {name for name, _ in redaction.find(before)}
-        place = redaction.redact(path)
+        known = {name for name, _ in redactor.find(before)}
+        place = redactor.redact(path)
         lines |= {f"{place}:{at}: the value of {name}": None for name, at in found if name not in known}
     return tuple(lines)[:_SHOWN]
 
 
 def secret_in(services: Services, blobs: Mapping[str, str]) -> frozenset[str]:
     """Return the paths, given with the ids of their bytes, that hold a known secret in their name or bytes."""
-    redaction = services.redaction
-    if not redaction.knows_secrets():
-        return frozenset(redaction.redacted(blobs))
+    redactor = services.redactor
+    if not redactor.knows_secrets():
+        return frozenset(redactor.redacted(blobs))
     pieces = services.trees.pieces
-    return frozenset(p for p, oid in blobs.items() if any(redaction.find(pieces(oid)))).union(redaction.redacted(blobs))
+    return frozenset(p for p, oid in blobs.items() if any(redactor.find(pieces(oid)))).union(redactor.redacted(blobs))
