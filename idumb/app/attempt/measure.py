@@ -32,21 +32,23 @@ _LONGEST_RECORDED = 1024 * 1024
 def measure(context: RunContext, attempt: Attempt) -> Attempt:
     """Freeze the files in a tree, and compare what changed since the base with the declared files."""
     measured = _compared(context, freeze(context, attempt))
-    strays, undeclared = measured.ledger.strays, measured.ledger.undeclared
+    undeclared = measured.ledger.undeclared
     secret_names = exposed_secrets.words_of_names(context, attempt, measured.ledger.changed)
-    policy = _policy(context, attempt.task, undeclared) if strays and not secret_names else settings.STOP
+    policy = (
+        _policy(context, attempt.task, undeclared) if measured.ledger.deviations and not secret_names else settings.STOP
+    )
     if policy == settings.KEEP:
         measured = _accepting(context, measured, undeclared)
     elif policy == settings.LEAVE_OUT:
-        measured = _without_strays(context, measured)
+        measured = _without_deviations(context, measured)
     compared, no_time = _compare_symbols(context, measured)
     compared = _add_changes_outside(context, measured, compared)
-    measured = measured.at(MEASURED, ledger=compared, deviation=bool(compared.strays))
+    measured = measured.at(MEASURED, ledger=compared, deviates=bool(compared.deviations))
     problems = [*filter(None, [secret_names, no_time]), *_outside_links(context, measured.changes)]
     problems += _made_repositories(context, measured)
-    if compared.strays:
+    if compared.deviations:
         measured = replace(measured, excusable=not problems and attempt.outcome is None)
-        problems = [f"changed outside its declared files: {wording.listed(compared.strays)}", *problems]
+        problems = [f"changed outside its declared files: {wording.listed(compared.deviations)}", *problems]
     only_asked = attempt.in_place and attempt.outcome == outcome.WAITING  # what a person left from before stays
     if problems and not only_asked:
         return measured.ended(outcome.FAILED, "; ".join([*filter(None, [attempt.reason]), *problems]))
@@ -63,8 +65,8 @@ def freeze(context: RunContext, attempt: Attempt) -> Attempt:
     hidden = _hidden(context, frozen.changes)
     _report_hidden(context, attempt.task, hidden)
     declared = paths.cover(attempt.written)
-    strays = [path for path, rules in hidden.items() if not declared(rules)]
-    return _frozen(context, attempt, strays) if strays else frozen
+    by_others = [path for path, rules in hidden.items() if not declared(rules)]
+    return _frozen(context, attempt, by_others) if by_others else frozen
 
 
 def _frozen(context: RunContext, attempt: Attempt, hidden: Sequence[str] = ()) -> Attempt:
@@ -199,26 +201,26 @@ def _policy(context: RunContext, task: Task, undeclared: Sequence[str]) -> str:
     """Return what happens with undeclared changes, by option, by an earlier answer, or by setting."""
     if context.on_deviation is not None:
         return context.on_deviation
-    if undeclared and questions.strays_kept(context.state, task.id, undeclared):
+    if undeclared and questions.are_kept(context.state, task.id, undeclared):
         return settings.KEEP
     return context.services.settings.run.on_deviation
 
 
 def decided(context: RunContext, attempt: Attempt, *, keeps: bool) -> Attempt:
     """Return a measured attempt with the undeclared changes that a person keeps, or without: another candidate."""
-    again = _accepting(context, attempt, attempt.ledger.undeclared) if keeps else _without_strays(context, attempt)
-    return replace(again, ledger=_compare_symbols(context, again)[0], deviation=False)
+    again = _accepting(context, attempt, attempt.ledger.undeclared) if keeps else _without_deviations(context, attempt)
+    return replace(again, ledger=_compare_symbols(context, again)[0], deviates=False)
 
 
-def _accepting(context: RunContext, attempt: Attempt, strays: Sequence[str]) -> Attempt:
-    return _compared(context, replace(attempt, accepted_paths=(*attempt.accepted_paths, *strays)))
+def _accepting(context: RunContext, attempt: Attempt, accepted: Sequence[str]) -> Attempt:
+    return _compared(context, replace(attempt, accepted_paths=(*attempt.accepted_paths, *accepted)))
 
 
-def _without_strays(context: RunContext, attempt: Attempt) -> Attempt:
+def _without_deviations(context: RunContext, attempt: Attempt) -> Attempt:
     """Return the attempt with its undeclared changes as they are in the base."""
-    strays = attempt.ledger.strays
-    rest = tuple(change for change in attempt.changes if change.path not in strays)
-    candidate = context.work.overlay(attempt.candidate, attempt.base, strays)
+    left_out = attempt.ledger.deviations
+    rest = tuple(change for change in attempt.changes if change.path not in left_out)
+    candidate = context.work.overlay(attempt.candidate, attempt.base, left_out)
     return _compared(context, replace(attempt, candidate=candidate, changes=rest))
 
 

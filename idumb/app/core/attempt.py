@@ -57,7 +57,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     Once it is measured:
 
     - `candidate`: the tree of the frozen files; `changes` and `ledger`: how it differs from the base.
-    - `tool_files`: what tools left, which is in no ledger. `deviation`: it changed undeclared files;
+    - `tool_files`: what tools left, which is in no ledger. `deviates`: it changed undeclared files;
       `excusable`: nothing else is wrong, so that a person may accept them.
     - `exposed`: known secrets that it would commit. `unlike`: deterministic mode refuses it.
     - `proven`: the tree that checks judged, None if there were none.
@@ -111,7 +111,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...] = ()
     ledger: Ledger = Ledger(())
     tool_files: tuple[str, ...] = ()
-    deviation: bool = False
+    deviates: bool = False
     excusable: bool = False
     exposed: tuple[str, ...] = ()
     unlike: bool = False

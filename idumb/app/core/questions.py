@@ -342,21 +342,26 @@ def secret(task: Task, attempt: int, exposed: Sequence[str]) -> Decision:
 # Files
 
 
-def undeclared(
-    task: Task, attempt: int, strays: Sequence[str], protected: Sequence[str], *, in_editor: bool = False
-) -> Decision:
-    """Return the question what happens with changes outside the declared files; nobody can keep protected ones.
+class Deviations(NamedTuple):
+    """Changed files that the task does not declare: those that a person may keep, and those that nobody can."""
+
+    undeclared: tuple[str, ...] = ()
+    protected: tuple[str, ...] = ()
+
+
+def about_deviations(task: Task, attempt: int, deviations: Deviations, *, in_editor: bool = False) -> Decision:
+    """Return the question what happens with changes outside the declared files.
 
     `in_editor`: they changed in the user's own tree while his editor built the task.
     """
-    both, without = (*strays, *protected), (KEEP,) if protected else ()
+    both, without = (*deviations.undeclared, *deviations.protected), (KEEP,) if deviations.protected else ()
     name = "whose" if in_editor else "undeclared"
     return about(name, task, attempt, both, without=without, paths=wording.listed(both))
 
 
-def strays_kept(state: RunState, task: str, strays: Sequence[str]) -> bool:
+def are_kept(state: RunState, task: str, undeclared: Sequence[str]) -> bool:
     """Return whether a person kept each of these files for the task."""
-    return set(strays) <= {path for q in answered(state, UNDECLARED, KEEP, task) for path in q["evidence"]}
+    return set(undeclared) <= {path for q in answered(state, UNDECLARED, KEEP, task) for path in q["evidence"]}
 
 
 def of_user(state: RunState, task: str) -> tuple[str, ...]:

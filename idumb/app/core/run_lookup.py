@@ -9,6 +9,7 @@ from typing import Any
 from msgspec import Struct
 
 from idumb.app.core import actions
+from idumb.app.core.questions import Deviations
 from idumb.app.core.services import Services
 from idumb.domain import outcome, paths
 from idumb.domain.action import Action
@@ -70,17 +71,17 @@ def last_ledger(services: Services, run: str, task: str) -> tuple[Mapping[str, A
     return () if newest is None else tuple(newest.payload.get("ledger", ()))
 
 
-def strays(services: Services, run: str, task: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the undeclared and the protected files that the last attempt at a task changed.
+def deviations(services: Services, run: str, task: str) -> Deviations:
+    """Return those of the last attempt at a task that a person can decide about.
 
-    Both are empty if one is outside the project: nobody can keep it, and it is not left out.
+    There are none if one is outside the project: nobody can keep it, and it is not left out.
     """
     lines = last_ledger(services, run, task)
     undeclared, protected = (
         tuple(line["path"] for line in lines if "symbol" not in line and line["status"] == status)
         for status in (ledger.UNDECLARED, ledger.PROTECTED)
     )
-    return ((), ()) if any(map(paths.is_outside, protected)) else (undeclared, protected)
+    return Deviations() if any(map(paths.is_outside, protected)) else Deviations(undeclared, protected)
 
 
 def run_of(services: Services, run: str) -> RunState:

@@ -10,6 +10,7 @@ from msgspec import Struct
 
 from idumb.app.attempt import budget
 from idumb.app.core import questions, schedule
+from idumb.app.core.questions import Deviations
 from idumb.domain import agent, failures, outcome, wording
 from idumb.domain.action import EFFECT as UNKNOWN_EFFECT
 from idumb.domain.action import FAIL, FINISH, JUDGE, LIMIT, REFUSE, RESET, SKIP, START, WAIT, WORK, Decision
@@ -46,17 +47,16 @@ class Limits(Struct, frozen=True):
     """What decides beside the record of the task.
 
     - `decided`: whether an option says what happens with undeclared changes, so that nobody is asked.
-    - `strays`: undeclared changes of a failed attempt that a person may keep. `protected`: those that nobody can.
-    - `secret`: the name of one holds a secret. `in_editor`: its builder drives idumb itself.
-    - `judges_only`: the work is done, and only its verdict is pending. `overdue`: the time to answer is over.
+    - `deviations`: those of a failed attempt. `secret`: the name of one holds a secret.
+    - `in_editor`: its builder drives idumb itself. `judges_only`: the work is done, and only its verdict is pending.
+    - `overdue`: the time to answer is over.
     - `just_ended`: this command ended the last attempt. `dirty`: files that the task declares and the user has changed.
     """
 
     settings: Settings
     max_attempts: int
     decided: bool = False
-    strays: tuple[str, ...] = ()
-    protected: tuple[str, ...] = ()
+    deviations: Deviations = Deviations()
     secret: bool = False
     in_editor: bool = False
     judges_only: bool = False
@@ -142,7 +142,7 @@ def _after_attempt(task: Task, plan: Plan, record: TaskState, run: RunState, lim
     if question is not None:
         return Move(ASK, record.reason, question=question)
     if attempt.deviates:
-        return _about_strays(task, record, run, limits, strict=strict)
+        return _about_deviations(task, record, run, limits, strict=strict)
     repeats = schedule.repeats_itself(record)
     beside = questions.exhausted(task, record, repeats=repeats) if _asks_at_end(task, record, strict) else None
     return Move(FAIL, record.reason, _halts(task, record, run, limits, strict=plan.mode == STRICT), beside)
@@ -167,13 +167,13 @@ def _question_of_failure(task: Task, record: TaskState) -> Decision | None:
     return questions.about(questions.FAILURE, task, number, reason.splitlines()[:20]) if asks else None
 
 
-def _about_strays(task: Task, record: TaskState, run: RunState, limits: Limits, *, strict: bool) -> Move:
+def _about_deviations(task: Task, record: TaskState, run: RunState, limits: Limits, *, strict: bool) -> Move:
     """Return what follows undeclared changes. A person may keep them or leave them out, unless one names a secret."""
     decided = limits.decided or limits.secret or (strict and not limits.in_editor)
-    if decided or not (limits.strays or limits.protected):
+    if decided or not any(limits.deviations):
         return Move(FAIL, record.reason, f"{task.id} {record.reason}")
-    number, found = record.attempt.number, (limits.strays, limits.protected)
-    question = questions.undeclared(task, number, *found, in_editor=limits.in_editor)
+    number = record.attempt.number
+    question = questions.about_deviations(task, number, limits.deviations, in_editor=limits.in_editor)
     return Move(ASK, record.reason, question=questions.asked_before(run, question))
 
 

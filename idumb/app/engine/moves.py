@@ -9,6 +9,7 @@ from msgspec import Struct, field
 from idumb.app.attempt import budget, entry, handoff_writer
 from idumb.app.core import questions, run_lookup
 from idumb.app.core.attempt import Attempt
+from idumb.app.core.questions import Deviations
 from idumb.app.core.run_context import RunContext
 from idumb.app.engine import follow, unfinished_attempts
 from idumb.app.engine.follow import Limits, Move
@@ -225,16 +226,16 @@ def _skipped(context: RunContext, task: Task, number: int, reason: str) -> tuple
 
 def _limits(context: RunContext, task: Task, record: TaskState, dirty: tuple[str, ...]) -> Limits:
     state, services, plan = context.state, context.services, context.plans[task.id]
-    strays, protected = run_lookup.strays(services, context.run, task.id) if record.attempt.deviates else ((), ())
+    deviates = record.attempt.deviates
+    deviations = run_lookup.deviations(services, context.run, task.id) if deviates else Deviations()
     waiting = (state.decisions[d] for d in record.decisions if d in state.decisions and d not in state.answers)
     until = (question.get("until") for question in waiting)
     return Limits(
         services.settings,
         context.max_attempts,
         decided=context.on_deviation is not None,
-        strays=strays,
-        protected=protected,
-        secret=bool(strays) and exposed_secrets.any_in(services, strays),
+        deviations=deviations,
+        secret=exposed_secrets.any_in(services, deviations.undeclared),
         in_editor=contracts.in_editor(plan, task, services.settings),
         judges_only=entry.waits_for_verdict(context, task),
         overdue=any(end is not None and not seconds_until(end, services.clock.now()) for end in until),

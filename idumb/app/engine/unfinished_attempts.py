@@ -44,7 +44,7 @@ def expire(context: RunContext, task: Task) -> None:
 def judge(context: RunContext, task: Task) -> Attempt | None:
     """Continue an attempt that waited for people, with their answers; None if it must be built again."""
     saved = context.saved(task)
-    if saved.deviation and not saved.excusable:  # acceptance forgives nothing else, such as a builder that timed out
+    if saved.deviates and not saved.excusable:  # acceptance forgives nothing else, such as a builder that timed out
         context.journal.append("task.reset", task.id, reason=ANSWERED)
         return None
     if saved.result is not None and saved.result.outcome == outcome.WAITING:
@@ -63,7 +63,7 @@ def judge(context: RunContext, task: Task) -> Attempt | None:
     if rejected:
         why = "; ".join(f"{e.text}: {e.output}" for e in rejected)
         attempt = replace(attempt, verdict=outcome.FAIL).ended(outcome.FAILED, why)
-    if saved.deviation:
+    if saved.deviates:
         keeps = any(answer.choice == settings.KEEP for answer in answers)
         attempt = measure.decided(context, attempt, keeps=keeps)
         return pipeline.lead(context, attempt, pipeline.PROVE_AGAIN)

@@ -96,7 +96,7 @@ def _has_work(task: TaskState) -> bool:
 def _reset(services: Services, journal: Journal, contract: Contract, again: Retry, on_deviation: str | None) -> None:
     """Reset the tasks to retry, or answer for those that undeclared changes stopped, so that their work is judged."""
     for task, task_state in list(journal.state.tasks.items()):
-        open_one = _waits_about_strays(journal.state, task_state)
+        open_one = _waits_about_deviations(journal.state, task_state)
         if task_state.status != outcome.FAILED and not open_one:
             continue
         if again.selects(task_state):
@@ -104,21 +104,21 @@ def _reset(services: Services, journal: Journal, contract: Contract, again: Retr
             once = {"once": True} if again.once or judged else {}  # a second attempt would start the builder
             journal.append("task.reset", task, reason=JUDGED if judged else "retry", **once)
         elif on_deviation is not None and task_state.work.deviations:
-            _decide_strays(services, journal, contract.tasks[task], on_deviation, again.who)
+            _decide_deviations(services, journal, contract.tasks[task], on_deviation, again.who)
 
 
-def _decide_strays(services: Services, journal: Journal, task: Task, choice: str, who: str) -> None:
+def _decide_deviations(services: Services, journal: Journal, task: Task, choice: str, who: str) -> None:
     """Record the answer about the undeclared changes of a task; nothing if it is not among the choices."""
     number = journal.state.tasks[task.id].attempt.number
-    strays = run_lookup.strays(services, journal.state.id, task.id)
-    question = questions.asked_before(journal.state, questions.undeclared(task, number, *strays))
+    deviations = run_lookup.deviations(services, journal.state.id, task.id)
+    question = questions.asked_before(journal.state, questions.about_deviations(task, number, deviations))
     if question.evidence and question.choice(choice) is not None:
         waits = journal.event("task.waiting", task.id, number, decisions=[question.id], reason=question.what)
         answer = journal.answer_event(Answer(question.id, choice, who, ""), task.id)
         journal.write(journal.question_event(question, task.id, number), waits, answer)
 
 
-def _waits_about_strays(state: RunState, task: TaskState) -> bool:
+def _waits_about_deviations(state: RunState, task: TaskState) -> bool:
     kinds = {state.decisions[id]["kind"] for id in task.decisions}  # a task that has ended keeps its questions
     return task.status == outcome.WAITING and UNDECLARED in kinds
 
@@ -141,7 +141,7 @@ def _guided_tasks(contract: Contract, state: RunState, again: Retry) -> tuple[st
 
 
 def _is_attempted(state: RunState, task: TaskState, again: Retry) -> bool:
-    if task.status == outcome.FAILED or _waits_about_strays(state, task):
+    if task.status == outcome.FAILED or _waits_about_deviations(state, task):
         return again.selects(task)
     answered = bool(task.decisions) and all(question_id in state.answers for question_id in task.decisions)
     return task.status in schedule.RUNNABLE or (task.status == outcome.WAITING and answered)

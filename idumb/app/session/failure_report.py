@@ -91,7 +91,7 @@ def ways(services: Services, contract: Contract, state: RunState, task: str) -> 
     if task_state.status not in (outcome.FAILED, outcome.WAITING):
         return []
     if task_state.work.deviations:
-        return actions.rows(_for_strays(services, contract, state, task))
+        return actions.rows(_for_deviations(services, contract, state, task))
     if task_state.status == outcome.WAITING:
         return []
     mine = contracts.in_editor(contract.plan_of(task), contract.tasks[task], services.settings)
@@ -127,17 +127,17 @@ def _deviation(services: Services, contract: Contract, state: RunState, task: st
         "what": f"{task_state.id} changed files it does not declare",
         "why": questions.NOT_DELIVERED,
         "evidence": list(task_state.work.deviations),
-        "choices": actions.rows(_for_strays(services, contract, state, task)),
+        "choices": actions.rows(_for_deviations(services, contract, state, task)),
     }
 
 
-def _for_strays(services: Services, contract: Contract, state: RunState, task: str) -> tuple[Choice, ...]:
+def _for_deviations(services: Services, contract: Contract, state: RunState, task: str) -> tuple[Choice, ...]:
     """Return what can be done about them. No choice includes a file that no task may write, or widens a strict plan."""
-    plan, strays, phase = contract.plan_of(task), state.tasks[task].work.deviations, contract.phase
-    secret, guarded = exposed_secrets.any_in(services, strays), protected(services, state, task)
+    plan, deviations, phase = contract.plan_of(task), state.tasks[task].work.deviations, contract.phase
+    secret, guarded = exposed_secrets.any_in(services, deviations), protected(services, state, task)
     never = [path for path in guarded if not paths.matches_any(path, paths.PROTECTED_UNLESS_DECLARED)]
     widens = not never and plan.dialect != phase_ids.DIALECT and STRICT not in (plan.mode, state.mode)
-    amend = Action.of("amend", phase, *(word for path in strays for word in ("--accept-deviation", task, path)))
+    amend = Action.of("amend", phase, *(word for path in deviations for word in ("--accept-deviation", task, path)))
     keep, leave_out = (Action.of("resume", phase, "--on-deviation", how) for how in (KEEP, LEAVE_OUT))
     declares = "the plan declares them, the contract is locked again, and the task is retried"
     proven = "they are proven and delivered with it; the plan does not change"
@@ -146,7 +146,7 @@ def _for_strays(services: Services, contract: Contract, state: RunState, task: s
     offers = (
         (widens and not secret, Choice("amend", "they belong to the task", declares, amend)),
         (not guarded and not secret, Choice(KEEP, "they belong to the task, this once", proven, keep)),
-        (not any(map(paths.is_outside, strays)), Choice(LEAVE_OUT, "go on without them", rest, leave_out)),
+        (not any(map(paths.is_outside, deviations)), Choice(LEAVE_OUT, "go on without them", rest, leave_out)),
         (True, Choice("retry", "they are wrong", retried, Action.of("resume", phase, "--retry-failed"))),
     )
     return (_look(task), *(choice for can_succeed, choice in offers if can_succeed))

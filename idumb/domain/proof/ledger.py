@@ -94,7 +94,7 @@ class Ledger(Struct, frozen=True, dict=True):
         return self.paths(UNDECLARED)
 
     @cached_property
-    def strays(self) -> tuple[str, ...]:
+    def deviations(self) -> tuple[str, ...]:
         """Return the changed paths that the task may not change."""
         return self.paths(UNDECLARED, PROTECTED)
 

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 import idumb
 from idumb.app.core import questions, schedule
+from idumb.app.core.questions import Deviations
 from idumb.app.core.schedule import blockers, ready, statuses, tries_again
 from idumb.app.engine import follow
 from idumb.app.engine.follow import Limits, Move
@@ -182,7 +183,7 @@ def test_a_person_who_refused_a_task_gets_no_further_attempt(adapter: str, choic
 
 ASKS = replace(TASK, on_failure="ask")
 UNMET = ended(outcome.REFUSED, reason="precondition 1: file a exists (failed)")
-STRAYED = ended(deviates=True)
+DEVIATED = ended(deviates=True)
 AFTER_EFFECT = replace(PENDING, effect=EFFECT, attempt=AttemptState(1, outcome=outcome.CANCELLED))
 DEPLOYS = replace(TASK, rollback=RollbackClass("irreversible", reason="it is sent"))
 
@@ -190,9 +191,9 @@ QUESTIONS: dict[str, tuple[TaskState, Task, dict[str, Any], dict[str, str]]] = {
     "failure": (ended(), ASKS, {}, {"retry": action.RESET, "skip": action.SKIP, "fail": action.FAIL}),
     "precondition": (UNMET, TASK, {}, {"retry": action.RESET, "skip": action.SKIP, "fail": action.FAIL}),
     "undeclared changes": (
-        STRAYED,
+        DEVIATED,
         TASK,
-        {"strays": ("b",)},
+        {"deviations": Deviations(("b",))},
         {"keep": action.JUDGE, "leave-out": action.JUDGE, "stop": action.FAIL},
     ),
     "effect": (AFTER_EFFECT, DEPLOYS, {}, {"again": action.RESET, "skip": action.SKIP}),
@@ -245,7 +246,7 @@ def test_a_raised_ceiling_keeps_the_count_of_attempts() -> None:
 
 @every("given", [{"mode": STRICT}, {"decided": True}, {"secret": True}])
 def test_nobody_is_asked_about_undeclared_changes_that_an_option_or_strict_mode_decides(given: dict[str, Any]) -> None:
-    move = moved(STRAYED, strays=("b",), **given)
+    move = moved(DEVIATED, deviations=Deviations(("b",)), **given)
     assert (move.kind, move.says != "") == (action.FAIL, True)
 
 

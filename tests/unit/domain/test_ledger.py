@@ -125,7 +125,7 @@ def test_what_changed_outside_the_project_is_neither_restored_nor_committed() ->
     inside = ledger.Line("a", ledger.UNDECLARED, ledger.MODIFIED, None)
     compared = ledger.Ledger((inside, outside))
     assert compared.changed == ("a",)
-    assert compared.strays == ("a", "../b")
+    assert compared.deviations == ("a", "../b")
 
 
 def _symbols(path: str, before: str | None, after: str | None) -> SymbolSet:
