@@ -7,7 +7,7 @@ Object ids are hexadecimal.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, Protocol, TypeAlias
 
 from msgspec import Struct, field
 
@@ -117,6 +117,15 @@ class DefinitionFile(Struct, frozen=True):
     path: str
     data: bytes
     problem: str = ""
+
+
+class RunStart(NamedTuple):
+    """How a run started: `worktree` identifies project and working tree, `seq` is the number of its first event."""
+
+    run: str
+    phase: str
+    worktree: str
+    seq: int
 
 
 # What a process works with: its clock, sandboxes, and its user.

@@ -16,7 +16,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from idumb.app.ports import Clock
+from idumb.app.ports import Clock, RunStart
 from idumb.domain import canonical_json
 from idumb.domain.action import Action
 from idumb.domain.errors import Refusal, StoreError
@@ -320,10 +320,10 @@ class SqliteLogFiles:
         own = self._database.rows(event_chain.ROW, (chain.count,))
         return chain, bool(own) and own[0][event_chain.HASH] == chain.head
 
-    def starts(self) -> list[tuple[str, str, str, int]]:
-        """Return (run, phase, working tree, first event) of every run of the repository, oldest first."""
-        none: list[tuple[str, str, str, int]] = []
-        return self._database.read(lambda db: db.execute(_STARTS).fetchall(), none)
+    def starts(self) -> list[RunStart]:
+        """Return how every run of the repository started, oldest first."""
+        none: list[RunStart] = []
+        return self._database.read(lambda db: [RunStart(*row) for row in db.execute(_STARTS)], none)
 
     def archived(self) -> list[dict[str, Any]]:
         """Return run, events, first, last, head and file of each archived run."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from idumb.app.core import run_lookup
 from idumb.app.core.services import Services, run_ref
+from idumb.app.ports import RunStart
 from idumb.domain.errors import Refusal
 from idumb.domain.runs.event import NewEvent
 from idumb.domain.runs.run import CLOSED, RunState
@@ -16,9 +17,6 @@ FREED = "snapshots.freed"
 NAMES = "refs/idumb/worktrees/"
 _NAME = re.compile(rf"{NAMES}([^/]+)/runs/([^/]+)/(.*)")
 _RECORD = re.compile(r"(plans|reports)(-\d+)?")
-
-Start = tuple[str, str, str, int]
-"""(run, phase, working tree, first event)."""
 
 
 def is_record(name: str) -> bool:
@@ -59,21 +57,22 @@ def refusal(run: RunState) -> Refusal:
 def kept(services: Services) -> dict[str, Any]:
     """Return how many runs keep snapshots, how many of them newer ones replaced, and both in words; "" for none."""
     starts = services.log_files.starts()
-    runs = {run for run, *_ in starts} - freed(services).keys()
-    replaced = runs - set({(phase, worktree): run for run, phase, worktree, _ in starts}.values())
+    runs = {start.run for start in starts} - freed(services).keys()
+    replaced = runs - _newest(starts)
     how = "idumb archive frees those of replaced runs" if replaced else "snapshot.keep (days) frees finished ones"
     words = f"Kept: the snapshots of {len(runs)} {'run' if len(runs) == 1 else 'runs'}; {how}" if runs else ""
     return {"runs": len(runs), "replaced": len(replaced), "words": words}
 
 
-def holding(services: Services, runs: Collection[str] | None = None) -> list[Start]:
+def holding(services: Services, runs: Collection[str] | None = None) -> list[RunStart]:
     """Return the runs of all working trees that keep snapshots or checkpoints, oldest first; only `runs` if given."""
     matches = map(_NAME.fullmatch, services.history.refs(NAMES))
     found = {match[2] for match in matches if match is not None and not is_record(match[3])}
-    return [start for start in services.log_files.starts() if start[0] in found and (runs is None or start[0] in runs)]
+    holders = (start for start in services.log_files.starts() if start.run in found)
+    return [start for start in holders if runs is None or start.run in runs]
 
 
-def outdated(services: Services) -> list[Start]:
+def outdated(services: Services) -> list[RunStart]:
     """Return the finished runs of this working tree that keep snapshots longer than `snapshot.keep` says.
 
     Runs stay from which a newer run took over tasks, if that run stays.
@@ -84,37 +83,36 @@ def outdated(services: Services) -> list[Start]:
     from datetime import datetime, timedelta  # `idumb status` must start fast
 
     since = datetime.fromisoformat(services.clock.now()) - timedelta(days=days)
-    own = {start[0]: start for start in services.log_files.starts() if start[2] == services.worktree}
-    holders = (run for run, *_ in holding(services) if run in own)
+    own = {start.run: start for start in services.log_files.starts() if start.worktree == services.worktree}
+    holders = (start.run for start in holding(services) if start.run in own)
     newest_events = (next(iter(services.log.events(run=run, newest_first=True, limit=1))) for run in holders)
     aged = [str(event.run) for event in newest_events if datetime.fromisoformat(event.at) < since]
     old = {run for run in aged if is_finished(run_lookup.run_of(services, run))}
-    newest = {start[1]: start for start in own.values()}.values()
-    needed = live((start for start in newest if start[0] not in old), lambda run: carried_from(services, run))
+    newest = {start.phase: start for start in own.values()}.values()
+    needed = live((start for start in newest if start.run not in old), lambda run: carried_from(services, run))
     return [own[run] for run in own if run in old - needed]
 
 
-def freed_event(runs: Iterable[Start]) -> NewEvent:
+def freed_event(runs: Iterable[RunStart]) -> NewEvent:
     """Return the event to record before `drop`."""
-    return NewEvent(FREED, {"runs": [run for run, *_ in runs]})
+    return NewEvent(FREED, {"runs": [start.run for start in runs]})
 
 
-def drop(services: Services, runs: Iterable[Start]) -> None:
+def drop(services: Services, runs: Iterable[RunStart]) -> None:
     """Drop what these runs keep, with their transcripts. If it is killed, the next one with the same runs does it."""
-    for run, _, worktree, _ in runs:
-        services.log_files.forget_transcripts(run, worktree)
-        services.history.free(run_ref(services, run, "", worktree), is_record)
+    for start in runs:
+        services.log_files.forget_transcripts(start.run, start.worktree)
+        services.history.free(run_ref(services, start.run, "", start.worktree), is_record)
 
 
 def is_finished(state: RunState) -> bool:
     return state.state in CLOSED and state.restoring is None and state.verified
 
 
-def live(starts: Iterable[Start], carried_from: Callable[[str], Iterable[str]]) -> set[str]:
+def live(starts: Iterable[RunStart], carried_from: Callable[[str], Iterable[str]]) -> set[str]:
     """Return the newest run of each phase in each working tree, and the runs that they took over tasks from."""
-    newest = {(phase, worktree): run for run, phase, worktree, _ in starts}
     runs: set[str] = set()
-    rest = list(newest.values())
+    rest = list(_newest(starts))
     while rest:
         run = rest.pop()
         if run not in runs:
@@ -123,8 +121,10 @@ def live(starts: Iterable[Start], carried_from: Callable[[str], Iterable[str]]) 
     return runs
 
 
+def _newest(starts: Iterable[RunStart]) -> set[str]:
+    """Return the newest run of each phase in each working tree."""
+    return set({(start.phase, start.worktree): start.run for start in starts}.values())
+
+
 def carried_from(services: Services, run: str) -> set[str]:
     return {str(event.payload["from_run"]) for event in services.log.events(run=run, kind="task.carried")}
-
-
-# What killed commands left in checkouts.

@@ -62,7 +62,7 @@ def _is_replaced(services: Services) -> bool:
 
 def runs_here(services: Services) -> list[str]:
     """Return every run of this working tree, the oldest first."""
-    return [run for run, _, worktree, _ in services.log_files.starts() if worktree == services.worktree]
+    return [start.run for start in services.log_files.starts() if start.worktree == services.worktree]
 
 
 def _entry_fields(state: RunState) -> dict[str, str]:

@@ -148,7 +148,7 @@ def _kept_plan(services: Services, digest: str) -> Result:
     event, (path, sha256) = newest
     # All working trees share one log, and each keeps the plans of its own runs.
     starts = services.log_files.starts()
-    worktree = next((tree for run, _, tree, _ in starts if run == event.run), services.worktree)
+    worktree = next((start.worktree for start in starts if start.run == event.run), services.worktree)
     ref = event.payload.get("ref") or plans_ref(services, event.run or "", 1, worktree)
     blob = services.trees.kept_blobs(ref).get(path.rpartition("/")[2])
     if blob is None:

@@ -92,9 +92,9 @@ def _retry_after(services: Services, breakers: Mapping[str, Breaker], letter: Le
 def _letters(services: Services) -> list[Letter]:
     """Return the letters of the newest run of each phase and working tree, oldest first."""
     newest: dict[tuple[str, str], str] = {}
-    for run_id, phase, tree, _ in services.log_files.starts():
-        if project_key.place(tree)[1] == services.folder:
-            newest[phase, tree] = run_id
+    for start in services.log_files.starts():
+        if project_key.place(start.worktree)[1] == services.folder:
+            newest[start.phase, start.worktree] = start.run
     letters: list[Letter] = []
     for (_, tree), run_id in newest.items():
         state = run_lookup.run_of(services, run_id)

@@ -119,6 +119,6 @@ def _is_whole(services: Services, run: str) -> bool:
 
 
 def _chosen(services: Services, archived: Collection[str], keep_runs: int) -> list[str]:
-    starts = [start for start in services.log_files.starts() if start[0] not in archived]
+    starts = [start for start in services.log_files.starts() if start.run not in archived]
     live = kept_runs.live(starts, partial(kept_runs.carried_from, services))
-    return [run for run, *_ in starts[:-keep_runs] if run not in live]
+    return [start.run for start in starts[:-keep_runs] if start.run not in live]

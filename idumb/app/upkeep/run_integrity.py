@@ -113,10 +113,10 @@ def _said(services: Services, before: RunState, event: Event) -> Iterator[_Said]
         recorded = {**p["checkpoint"], "files": tuple(p["checkpoint"]["files"])}
         yield _Said(event, f"checkpoint of {event.task}", recorded, kept)
     elif event.kind == "run.started":
-        start = next(one for one in services.log_files.starts() if one[0] == event.run)
-        again = run.run_id(p["contract_hash"], p["base_commit"], p["number"], start[2])
+        start = next(one for one in services.log_files.starts() if one.run == event.run)
+        again = run.run_id(p["contract_hash"], p["base_commit"], p["number"], start.worktree)
         yield _Said(event, "id", event.run, again)
-        yield _Said(event, "phase", start[1], p["phase"])
+        yield _Said(event, "phase", start.phase, p["phase"])
 
 
 def _ceilings(before: RunState, event: Event) -> Iterator[_Said]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, cast
 import pytest
 
 from idumb.app.core import kept_runs
+from idumb.app.ports import RunStart
 from idumb.app.session import operation
 from idumb.domain.errors import StoreError
 from tests.adapters.store.opened import OpenedLog
@@ -33,11 +34,11 @@ def test_a_log_failure_right_after_locking_releases_the_lock(tmp_path: Path) -> 
 
 
 STARTS = [
-    ("r1", "1", "main", 1),
-    ("r2", "1", "main", 10),
-    ("r3", "2", "main", 20),
-    ("r4", "1", "other", 30),
-    ("r5", "1", "main", 40),
+    RunStart("r1", "1", "main", 1),
+    RunStart("r2", "1", "main", 10),
+    RunStart("r3", "2", "main", 20),
+    RunStart("r4", "1", "other", 30),
+    RunStart("r5", "1", "main", 40),
 ]
 
 
