@@ -105,7 +105,7 @@ def _open(context: RunContext, task: Task, by: str, *, retry: bool, takes: bool)
     attempt = runner.run_stages(context, entry.begin(context, task), pipeline.PREPARE)
     if attempt.outcome is not None:
         recorded = runner.run_stages(context, attempt, pipeline.REFUSE)
-        return moves.tell(context, recorded) or moves.advance(context, task)
+        return moves.conclude(context, recorded) or moves.advance(context, task)
     opened = context.journal.event(
         open_attempt.KIND,
         task.id,
@@ -209,7 +209,7 @@ def _judge(context: RunContext, task: Task, report: str) -> tuple[Attempt | None
         return None, moves.advance(context, task)
     done_work.refuse(context.services, context.state)
     attempt = runner.run_stages(context, _built(context, task, task_state, report), pipeline.SUBMIT)
-    ending = moves.tell(context, attempt) or moves.advance(context, task)
+    ending = moves.conclude(context, attempt) or moves.advance(context, task)
     projections.progress(context)
     return attempt, ending
 

@@ -36,7 +36,7 @@ def intention(context: RunContext, attempt: Attempt) -> NewEvent:
 
 
 def new_evidence(context: RunContext, attempt: Attempt) -> list[NewEvent]:
-    new = (e for e in attempt.evidence if e not in (attempt.told or ()))
+    new = (e for e in attempt.evidence if e not in (attempt.logged or ()))
     return [_event(context, attempt, "evidence.recorded", **e.as_dict()) for e in new]
 
 
@@ -53,7 +53,7 @@ def ended(context: RunContext, attempt: Attempt) -> list[NewEvent]:
             plan_hash=attempt.plan.sha256,
             **{**asdict(step), "seconds": round(step.seconds, 6)},
         )
-        for step in (result.steps if result and attempt.told is None else ())
+        for step in (result.steps if result and attempt.logged is None else ())
     ]
     fields = {
         "outcome": attempt.outcome,
@@ -81,7 +81,7 @@ def ended(context: RunContext, attempt: Attempt) -> list[NewEvent]:
         "tool_files": list(attempt.tool_files),
         "messages": list(attempt.messages),
         "handover": _handover(context, attempt, result) if result is not None and exhausted else "",
-        "base": attempt.base if attempt.told is not None else "",
+        "base": attempt.base if attempt.logged is not None else "",
         "outputs": dict(attempt.outputs),
         "record": attempt.saved(now) if attempt.outcome == outcome.WAITING or attempt.deviates else None,
         **(questions.effect_payload(task) if result is not None else {}),

@@ -41,7 +41,7 @@ def begin(context: RunContext, task: Task) -> Attempt:
         accepted_paths=last.work.accepted_paths,
         awaits_verdict=waits,
         handover=last.context.handover if goes_on and not waits else "",
-        mine=() if context.workspace.in_place else questions.of_user(context.state, task.id),
+        from_user=() if context.workspace.in_place else questions.of_user(context.state, task.id),
         **budget.of_attempt(context, task),
     )
 
@@ -184,7 +184,7 @@ def check_preconditions(context: RunContext, attempt: Attempt) -> Attempt:
 def _check_before(context: RunContext, attempt: Attempt, *, first: bool) -> tuple[Evidence, ...]:
     """Check preconditions and, on the first attempt, tests that must fail or pass before the work."""
     checks, task = context.checks, attempt.task
-    tree = task_base.tree_between_attempts(context.services, context.state, attempt.base, attempt.mine)
+    tree = task_base.tree_before(context, attempt)
     conditions = enumerate(task.preconditions, 1)
     checked = [checks.condition(f"precondition {i}", condition, tree=tree) for i, condition in conditions]
     for i, test in enumerate(task.tests if first else (), 1):

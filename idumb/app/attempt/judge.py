@@ -182,7 +182,7 @@ def _with_commands(context: RunContext, attempt: Attempt, inputs: Inputs) -> Inp
     services, checks, work = context.services, context.checks, context.work
     usual = services.settings.run.check_timeout
     asked = {name: replace(own, timeout=own.timeout or usual) for name, own in services.settings.gates.items()}
-    base = task_base.tree_between_attempts(services, context.state, attempt.base, attempt.mine)
+    base = task_base.tree_before(context, attempt)
 
     def run(gate: str, command: str, *, before: bool) -> Evidence:
         tree = base if before else attempt.proven or attempt.candidate
@@ -299,7 +299,7 @@ def _broken_head(context: RunContext, attempt: Attempt, checked: Sequence[Eviden
     if not failed:
         return None
     paths = (*context.state.uncommitted(), *attempt.committed)
-    alone = task_base.tree_between_attempts(services, context.state, attempt.base, attempt.mine)
+    alone = task_base.tree_before(context, attempt)
     earlier = context.work.committed(begun, attempt.candidate, paths)
     for tree, results in ((alone, evidence.BROKEN), (earlier, {evidence.PASSED})):
         for e in failed:

@@ -17,11 +17,10 @@ from idumb.domain import rerun
 
 
 class Stage(NamedTuple):
-    """`also_failed`: the stage also takes an attempt that has an outcome already. `when`: whether it is needed."""
+    """`also_failed`: the stage also takes an attempt that has an outcome already."""
 
     run: Callable[[RunContext, Attempt], Attempt]
     also_failed: bool = False
-    when: Callable[[RunContext, Attempt], bool] | None = None
 
 
 LOCK = Stage(entry.check_lock)
@@ -36,11 +35,8 @@ MEASURE = (
     Stage(measure.measure, also_failed=True),
 )
 PROVE = (
-    Stage(exposed_secrets.judge, when=lambda context, _: context.services.redactor.knows_secrets()),
-    Stage(
-        measure.compare_with_earlier,
-        when=lambda context, attempt: context.state.number > 1 or attempt.number > 1,
-    ),
+    Stage(exposed_secrets.judge),
+    Stage(measure.compare_with_earlier),
     Stage(judge.run_checks),
     Stage(judge.ask_people),
 )
@@ -84,7 +80,7 @@ def build_again(context: RunContext, attempt: Attempt) -> Attempt:
 def lead(context: RunContext, attempt: Attempt, stages: tuple[Stage, ...]) -> Attempt:
     """Lead an attempt through these stages. Before each one, this process must own the working tree."""
     guard, interrupts = context.services.owner.guard, context.services.interrupts
-    for stage in [each for each in stages if each.when is None or each.when(context, attempt)]:
+    for stage in stages:
         if attempt.outcome is not None and not stage.also_failed:
             continue
         guard()

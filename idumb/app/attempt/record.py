@@ -44,7 +44,7 @@ def record_checkpoint(context: RunContext, attempt: Attempt) -> Attempt:
         attempt = attempt.at(INTENDED)
         context.journal.write(*events, attempt_events.intention(context, attempt))
         context.workspace.end()  # the log has the candidate
-        return complete(context, replace(attempt, told=attempt.evidence))
+        return complete(context, replace(attempt, logged=attempt.evidence))
     if attempt.outcome != outcome.WAITING:
         events += attempt_events.of_checkpoint(context, attempt, kept, None)
     context.journal.write(*events)
@@ -128,7 +128,7 @@ def _with_changes_of_hooks(context: RunContext, attempt: Attempt, changed: str, 
         words = f"a hook changed its files after the proof, and then {wording.listed(failed)} failed"
         return replace(before, evidence=attempt.evidence, verdict=outcome.FAIL).ended(outcome.FAILED, words)
     context.journal.write(*attempt_events.new_evidence(context, attempt), attempt_events.intention(context, attempt))
-    return replace(attempt, told=attempt.evidence)
+    return replace(attempt, logged=attempt.evidence)
 
 
 def _refused(context: RunContext, attempt: Attempt, made: CommitAttempt) -> Attempt:
@@ -152,7 +152,7 @@ def _deliver(context: RunContext, attempt: Attempt, commit: str | None) -> Attem
     if commit is not None:
         history = context.services.history
         # Of these files the commit has his own version, with all that he had staged of it.
-        own = attempt.committed if attempt.in_place else attempt.mine
+        own = attempt.committed if attempt.in_place else attempt.from_user
         words = history.advance(context.state.branch, commit, attempt.judged_on, attempt.task.id, own)
         if words:
             return attempt.at(RECORDED, commit_refused=words)

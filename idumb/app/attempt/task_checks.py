@@ -202,7 +202,7 @@ def _start_controls(context: RunContext, attempt: Attempt) -> bool:
     services, task = context.services, attempt.task
     needed = {} if services.settings.checks.control == CONTROL_OFF or task.is_human else commands(task)
     if needed:
-        tree = task_base.tree_between_attempts(services, context.state, attempt.base, attempt.mine)
+        tree = task_base.tree_before(context, attempt)
         context.checks.start_controls(needed, tree=tree)
     return bool(needed)
 

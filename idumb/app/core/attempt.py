@@ -39,7 +39,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     - `builder`, `validator`: bindings; the validator is None if there is none. `ref`: the prefix of its refs.
       `in_place`: a person builds it in the user's own working tree; programs have a checkout.
     - `ceilings`: those that limit it, with what is used of them; `allowance`: what is left.
-    - `mine`: files of which the base has the user's uncommitted version, as he chose; they are committed with the task.
+    - `from_user`: files of which the base has the user's uncommitted version, as he chose. They are committed with it.
     - `awaits_verdict`: the work is done, only the verdict is pending. `handover`: the summary of an attempt whose
       context was exhausted.
 
@@ -70,9 +70,9 @@ class Attempt(Struct, frozen=True, kw_only=True):
     - `verdict`: None if it failed before a verdict was reached. `message`: of its commit; "" without one.
     - `by_hooks`: further paths that hooks of the user changed in its commit; `before_hooks`: the candidate before, ""
       if they changed nothing.
-    - `told`: the evidence that the log has; None before it has any of the attempt's end.
+    - `logged`: the evidence that the log has; None before it has any of the attempt's end.
     - `commit_refused`: why its work could not be committed or delivered. `conflicts`: because the user has other bytes
-      there. `yours`: paths of which his version counts, so that they are not written.
+      there. `left_to_user`: paths of which his version counts, so that they are not written.
     """
 
     task: Task
@@ -87,7 +87,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     ref: str
     in_place: bool = False
     accepted_paths: tuple[str, ...] = ()
-    mine: tuple[str, ...] = ()
+    from_user: tuple[str, ...] = ()
     ceilings: Mapping[str, Any] = field(default_factory=dict)
     allowance: Ceiling = Ceiling()
     handover: str = ""
@@ -126,8 +126,8 @@ class Attempt(Struct, frozen=True, kw_only=True):
     before_hooks: str = ""
     commit_refused: str | None = None
     conflicts: tuple[str, ...] = ()
-    yours: tuple[str, ...] = ()
-    told: tuple[Evidence, ...] | None = None
+    left_to_user: tuple[str, ...] = ()
+    logged: tuple[Evidence, ...] | None = None
 
     @property
     def written(self) -> tuple[str, ...]:
@@ -147,7 +147,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     @property
     def committed(self) -> tuple[str, ...]:
         """The paths in which its commit may differ from HEAD."""
-        return tuple(dict.fromkeys((*self.changed, *self.mine)))
+        return tuple(dict.fromkeys((*self.changed, *self.from_user)))
 
     def reached(self, stage: str) -> bool:
         return STAGES.index(self.stage) >= STAGES.index(stage)
@@ -180,10 +180,10 @@ def loaded(row: Mapping[str, Any], task: Task, plan: Plan, now: float) -> Attemp
     """Return the attempt that was saved, with the task and plan of its contract. `now` is in monotonic seconds."""
     values = {each.name: convert(row[each.name], each.type) for each in _saved() if each.name in row}
     attempt = Attempt(task=task, plan=plan, started=now - row["seconds"], **values)
-    return replace(attempt, told=attempt.evidence) if attempt.reached(JUDGED) else attempt
+    return replace(attempt, logged=attempt.evidence) if attempt.reached(JUDGED) else attempt
 
 
 @cache
 def _saved() -> tuple[FieldInfo, ...]:
     """Return the fields without those that the contract has, and what the events beside the record say."""
-    return tuple(each for each in fields(Attempt) if each.name not in ("task", "plan", "told"))
+    return tuple(each for each in fields(Attempt) if each.name not in ("task", "plan", "logged"))

@@ -117,7 +117,7 @@ def perform(context: RunContext, task: Task, move: Move, *, ask: bool = True) ->
     """Carry out a move other than START. Return how the run ends, None if it goes on."""
     if move.kind in _CONTINUING:
         done = _CONTINUING[move.kind](context, task)
-        return None if done is None else tell(context, done)
+        return None if done is None else conclude(context, done)
     record, event = context.state.tasks[task.id], context.journal.event
     number, attempts = record.attempt.number, record.progress.attempts
     match move.kind:
@@ -141,8 +141,8 @@ def perform(context: RunContext, task: Task, move: Move, *, ask: bool = True) ->
     return None
 
 
-def tell(context: RunContext, attempt: Attempt) -> Ending | None:
-    """Tell about an attempt that was recorded. Return how the run ends, None if it follows from the log."""
+def conclude(context: RunContext, attempt: Attempt) -> Ending | None:
+    """Hand on the work of a recorded attempt, and ask if it conflicts. Return how the run ends; None if it goes on."""
     handoff_writer.after(context, attempt.task)
     question = delivery.question(context.state, attempt, attempt.conflicts) if attempt.conflicts else None
     if question is not None and context.journal.answer(question.id) is None:

@@ -62,7 +62,7 @@ def _run_task(context: RunContext, task: Task) -> Ending | None:
         ending = moves.advance(context, task)
         if ending is not moves.READY:
             return None if ending.kind == "done" else ending
-        stopped = moves.tell(context, run_stages(context, entry.begin(context, task), pipeline.MAKE))
+        stopped = moves.conclude(context, run_stages(context, entry.begin(context, task), pipeline.MAKE))
         if stopped is not None:
             return stopped
 

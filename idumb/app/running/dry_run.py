@@ -88,14 +88,8 @@ def _prepared(services: Services, request: Request) -> tuple[Contract, RunState 
     unfinished = admission.unfinished_run(services, contract, force=request.force)
     if unfinished is None:
         admission.require_unverified(services, contract, force=request.force)
-    elif unfinished.restoring is not None:
-        raise Refusal(
-            "rollback.unfinished",
-            f"{unfinished.restoring['words']} was interrupted.",
-            hint=actions.finishing(unfinished),
-            details={"phase": contract.phase},
-        )
     else:
+        preconditions.require_settled(unfinished)
         accepted = request.accept_changed
         run_lock.require_same(services, unfinished, contract, mode=request.mode, accepted=accepted)
     return contract, newest

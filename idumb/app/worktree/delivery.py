@@ -39,7 +39,7 @@ def _before(context: RunContext, attempt: Attempt) -> str:
 def deliver(context: RunContext, attempt: Attempt) -> tuple[Conflict, ...]:
     """Write the work into the user's tree; return the paths that hold other bytes. Then nothing is written."""
     trees, before = context.services.trees, _before(context, attempt)
-    changed = [path for path in attempt.changed if path not in attempt.yours]
+    changed = [path for path in attempt.changed if path not in attempt.left_to_user]
     if attempt.in_place:
         changed = [change.path for change in trees.changes(before, attempt.candidate)]
         return trees.restore(attempt.candidate, before, changed) if changed else ()
@@ -50,7 +50,9 @@ def others(context: RunContext, attempt: Attempt) -> tuple[str, ...]:
     """Return the paths that the user's tree has neither as the work has them nor as they were before delivery."""
     entry, present = context.services.trees.entry, context.services.trees.scan(attempt.changed)
     known, paths = (_before(context, attempt), delivered(context, attempt)), attempt.changed
-    found = [p for p in paths if p not in attempt.yours and entry(present, p) not in [entry(t, p) for t in known]]
+    found = [
+        p for p in paths if p not in attempt.left_to_user and entry(present, p) not in [entry(t, p) for t in known]
+    ]
     same = () if attempt.in_place else unmodified(context.services, attempt.base, found)
     return tuple(path for path in found if path not in same)
 
@@ -64,7 +66,9 @@ def take_back(context: RunContext, attempt: Attempt) -> None:
         committed = context.work.committed(attempt.judged_on, attempt.candidate, attempt.committed)
         context.services.history.unfollow(committed)
     present = trees.scan(attempt.changed)
-    ours = [p for p in attempt.changed if p not in attempt.yours and trees.entry(present, p) == trees.entry(work, p)]
+    ours = [
+        p for p in attempt.changed if p not in attempt.left_to_user and trees.entry(present, p) == trees.entry(work, p)
+    ]
     trees.restore(_before(context, attempt), work, context.services.history.uncommitted(ours))
 
 
@@ -79,7 +83,7 @@ def with_version_of_user(context: RunContext, attempt: Attempt, paths: tuple[str
     services = context.services
     theirs = services.trees.committed(services.history.head().commit, services.trees.scan(paths), paths)
     candidate = context.work.overlay(attempt.candidate, theirs, paths)
-    return replace(attempt, candidate=candidate, yours=(*attempt.yours, *paths), evidence=(), proven=None)
+    return replace(attempt, candidate=candidate, left_to_user=(*attempt.left_to_user, *paths), evidence=(), proven=None)
 
 
 def over_version_of_user(context: RunContext, attempt: Attempt, paths: tuple[str, ...]) -> Attempt:

@@ -35,7 +35,7 @@ def for_programs(context: RunContext, attempt: Attempt) -> str:
         added = [change.path for change in trees.changes(tree, present)]
     else:
         added = list(context.state.uncommitted())
-        added += attempt.mine
+        added += attempt.from_user
         missing = (path for path in attempt.literal_paths if trees.entry(tree, path) is None)
         added += [path for path in missing if trees.entry(present, path) is not None]
     return trees.committed(head, present, added) if added else tree
@@ -56,13 +56,15 @@ def with_work_of_others(context: RunContext, attempt: Attempt) -> str:
     return base
 
 
-def tree_between_attempts(services: Services, state: RunState, present: str, mine: Sequence[str] = ()) -> str:
-    """Return the tree that checks judge before an attempt or after the last; `present` is the user's working tree.
+def tree_between_attempts(services: Services, state: RunState, present: str) -> str:
+    """Return the tree that checks judge outside attempts: HEAD, with the finished work that only `present` has."""
+    return services.trees.committed(services.history.head().commit, present, state.uncommitted())
 
-    For an attempt, `present` is its base, which has his version of the files `mine` as git would store it.
-    """
-    tree = services.trees.committed(services.history.head().commit, present, state.uncommitted())
-    return services.trees.overlay(tree, present, mine) if mine else tree
+
+def tree_before(context: RunContext, attempt: Attempt) -> str:
+    """Return the tree that checks judge before the work of an attempt: the same, with what it starts from."""
+    tree = tree_between_attempts(context.services, context.state, attempt.base)
+    return context.services.trees.overlay(tree, attempt.base, attempt.from_user) if attempt.from_user else tree
 
 
 def require_clean(context: RunContext, task: Task) -> tuple[str, ...]:

@@ -64,10 +64,10 @@ def test_an_attempt_loads_from_the_log_as_an_equal_value() -> None:
     for stage in STAGES * 20:
         some = drawn(Attempt, chance)
         before = RepositoryState(some.before.head, some.before.guarded)
-        attempt = replace(some, stage=stage, started=3.0, before=before, told=None)
+        attempt = replace(some, stage=stage, started=3.0, before=before, logged=None)
         again = loaded(json.loads(json.dumps(attempt.saved(10.0))), TASK, PLAN, 110.0)
         # A hundred seconds passed in which nobody worked on it.
-        assert replace(again, told=None) == replace(attempt, started=103.0)
+        assert replace(again, logged=None) == replace(attempt, started=103.0)
 
 
 def test_of_a_long_reply_the_end_is_saved() -> None:
