@@ -30,8 +30,6 @@ from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.judgement import Judgement, Opinion
 
 ROADMAP = ".planning/ROADMAP.md"
-SOURCES = ("roadmap ", "context ")
-"""How the subjects of criteria begin that no plan covers."""
 _MOST_OUTPUT = 1500
 
 

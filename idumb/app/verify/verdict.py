@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, wording
@@ -15,36 +15,44 @@ from idumb.domain.proof.judgement import Judgement, Opinion
 PARTIAL = "partial"
 
 
+class Verdict(NamedTuple):
+    """`status` is passed, failed, waiting or partial. `causes` are those that a person can override with a yes."""
+
+    status: str
+    reason: str
+    causes: Sequence[str] = ()
+
+
 def decide(
     contract: Contract,
-    gathered: list[Evidence],
-    mismatches: list[str],
+    gathered: Sequence[Evidence],
+    mismatches: Sequence[str],
     opinions: Sequence[Opinion],
     statuses: Mapping[str, str],
     weak: Sequence[str],
-) -> tuple[str, str, list[str]]:
-    """Return status, reason, and the causes that your yes can override. `weak` causes fail nothing."""
+) -> Verdict:
+    """Return the verdict. `weak` causes fail nothing."""
     wrong = _failure_reason(gathered, mismatches)
     if wrong:
-        return "failed", wrong, []
+        return Verdict("failed", wrong)
     waiting = [e for e in gathered if e.result == evidence.WAITING]
     if waiting:
         words = f"{len(waiting)} {'criterion waits' if len(waiting) == 1 else 'criteria wait'} for your answer"
-        return "waiting", words, []
+        return Verdict("waiting", words)
     refuted = judgement.refutations(opinions)
     unproven_tasks = _unproven_tasks(statuses)
     if refuted:
         reasons = [wording.listed((_refutation(proof) for proof in refuted), 3, between="; "), *weak]
-        return PARTIAL, "; ".join(reasons), []
+        return Verdict(PARTIAL, "; ".join(reasons))
     if not any(e.passed for e in gathered) and outcome.COMPLETED not in statuses.values():
         reasons_without_proof = ["no task is proven, and the phase itself declares no check", *weak, *unproven_tasks]
-        return PARTIAL, "; ".join(reasons_without_proof), []
+        return Verdict(PARTIAL, "; ".join(reasons_without_proof))
     if weak:
-        return PARTIAL, "; ".join([*weak, *unproven_tasks]), list(weak)
+        return Verdict(PARTIAL, "; ".join([*weak, *unproven_tasks]), weak)
     if any(e.passed for e in gathered):
-        return "passed", "; ".join(["every check passed", *unproven_tasks]), []
+        return Verdict("passed", "; ".join(["every check passed", *unproven_tasks]))
     proven_by = f"only by {_proof_source(contract, statuses)}; the phase itself declares no check"
-    return "passed", "; ".join([proven_by, *unproven_tasks]), []
+    return Verdict("passed", "; ".join([proven_by, *unproven_tasks]))
 
 
 def _proof_source(contract: Contract, statuses: Mapping[str, str]) -> str:
@@ -108,11 +116,11 @@ def roles_not_asked(roles: Sequence[str]) -> list[str]:
     return [words] if roles else []
 
 
-def of_unfinished_run(status: str, reason: str, unfinished: Mapping[str, str]) -> tuple[str, str, list[str]]:
+def of_unfinished_run(judged: Verdict, unfinished: Mapping[str, str]) -> Verdict:
     """Return the verdict on a run with unfinished tasks, which nothing can make pass, not even an answer."""
     tasks = wording.listed(f"{task} ({status_of_task})" for task, status_of_task in unfinished.items())
     words = f"{len(unfinished)} {'task is' if len(unfinished) == 1 else 'tasks are'} not done: {tasks}"
-    return ("failed" if status == "failed" else PARTIAL), f"{words}; {reason}", []
+    return Verdict("failed" if judged.status == "failed" else PARTIAL, f"{words}; {judged.reason}")
 
 
 def _unproven_tasks(statuses: Mapping[str, str]) -> list[str]:

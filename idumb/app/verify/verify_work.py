@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 
 from idumb.app import role_calls
 from idumb.app.attempt import projections
@@ -16,7 +17,9 @@ from idumb.app.core.journal import Journal
 from idumb.app.core.services import Result, Services, report_path
 from idumb.app.session import failure_report, next_steps, operation
 from idumb.app.verify import phase_evidence, verdict
+from idumb.app.verify.verdict import Verdict
 from idumb.app.worktree import done_work, preconditions, task_base
+from idumb.app.worktree.done_work import FinalState
 from idumb.domain import canonical_json, errors, outcome, paths, wording
 from idumb.domain import contract as contracts
 from idumb.domain.action import PHASE, Action, Choice, Decision, plain
@@ -88,106 +91,159 @@ def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: S
     return Result(data, code, warnings, failure, failure_report.of_verification(services, state, contract, record))
 
 
+class Findings(Struct, frozen=True):
+    """What a phase is judged by, gathered now.
+
+    - `statuses`: of its tasks. `tree`: the frozen files. `final`: how they differ from what the tasks left.
+    - `proofs`: of success criteria, invariants and tests. `outside`: criteria that only roadmap or context state.
+    - `regressions`: the other checks of completed tasks, run again. `of_tasks`: what the log has of each task.
+    - `opinions`: of verifier and skeptic. `contradictions`: what disagrees, in words.
+    """
+
+    statuses: Mapping[str, str]
+    tree: str
+    final: FinalState
+    proofs: Sequence[Evidence]
+    outside: Sequence[Evidence]
+    regressions: Sequence[Evidence]
+    of_tasks: Mapping[str, Sequence[Mapping[str, Any]]]
+    opinions: Sequence[Opinion]
+    contradictions: Sequence[str]
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        return (*self.proofs, *self.outside, *self.regressions)
+
+    @property
+    def done(self) -> list[str]:
+        return [task for task, status in self.statuses.items() if status in outcome.DONE]
+
+
 def judge(services: Services, journal: Journal, contract: Contract, *, asks: bool = True) -> dict[str, Any]:
     """Run every success criterion, invariant and test once on the frozen tree; return the record that the log keeps.
 
     With `asks`, verifier and skeptic then give their opinions, in copies, if you consented to them.
     """
-    statuses = schedule.statuses(contract, journal.state)
-    unfinished = schedule.unfinished(statuses)
-    checks = services.open_checks(services.here, journal.state.id).given(contract.variables)
-    tree = done_work.scan(services, contract)
-    judged_tree = task_base.tree_between_attempts(services, journal.state, tree)
-    gathered = phase_evidence.gather(services, checks, contract, judged_tree, journal)
-    tests, regressions = phase_evidence.of_tasks(services, checks, contract, judged_tree, journal, gathered)
-    gathered += tests
-    checks.end_processes()
-    final = done_work.at_end(services, journal.state, contract, tree)
-    is_in_order = graph.topological_order(contract.dependencies) == contract.order
-    reordered = [] if is_in_order else ["the execution order changed"]
-    uncovered = verdict.uncovered(gathered)
-    gathered += phase_evidence.uncovered_criteria(services, contract, tree)
-    opinions_given = phase_evidence.ask_judges(services, journal, contract, gathered, tree) if asks else ()
-    blocking = [
-        o for o in opinions_given if gate_table.rule(services.settings, o.role).level > gate_table.INFORMATIONAL
-    ]
-    by_task = projections.evidence_by_task(services, journal.state)
-    contradictions = _contradictions(services, contract, journal.state, by_task, tests + regressions, opinions_given)
-    missing = (*uncovered, *verdict.regressed(regressions), *phase_evidence.unanswered_roles(blocking))
-    requirements = verdict.requirements(contract, statuses)
-    done = [id for id, one in statuses.items() if one in outcome.DONE]
-    completed = (contract.tasks[id] for id in done if statuses[id] == outcome.COMPLETED)
-    as_left = (contracts.without_replaced(contract, task, done) for task in completed)
-    missing += (*verification.unproven_work(as_left, by_task), *verdict.unmet(requirements))
-    missing += tuple(final.wrong)  # a person may have changed the files since
-    disagreement_blocks = gate_table.rule(services.settings, gate_table.AGREEMENT).level > gate_table.INFORMATIONAL
-    missing += contradictions if disagreement_blocks else ()
-    if STRICT in (contract.mode, journal.state.mode):
-        missing += tuple(verdict.strict_causes([*gathered, *regressions]))
-    status, reason, causes = verdict.decide(contract, gathered, reordered, blocking, statuses, missing)
-    if unfinished:
-        status, reason, causes = verdict.of_unfinished_run(status, reason, unfinished)
-    gathered += regressions
-    rows = [e.as_dict() for e in gathered]
-    remaining = [
-        *verdict.uncovered(e for e in gathered if e.subject.startswith(phase_evidence.SOURCES)),
-        *(verdict.roles_not_asked(needs.bound_judges(services)) if not asks else ()),
-        *phase_evidence.unanswered_roles([opinion for opinion in opinions_given if opinion not in blocking]),
-        *(() if disagreement_blocks else contradictions),
-    ]
-    replaced = contracts.replaced(contract, done)
-    omitted = {t: contracts.standing(contract.tasks[t], s) for t, s in statuses.items() if s == outcome.OMITTED}
-    record: dict[str, Any] = {
-        "status": status,
-        "reason": reason,
-        "tree": tree,
-        "evidence": rows,
-        "weaker": verdict.weaker(rows, {t: r for t, r in by_task.items() if statuses.get(t) == outcome.COMPLETED}),
-        "requirements": requirements,
-        "goals": {p.path: p.goal for p in contract.plans},
-        "mismatches": [*reordered, *final.wrong],
-        "workspace": final.as_dict(),
-        "unproven": [e.text for e in gathered if e.result == evidence.UNPROVEN],
-        "opinions": [e.text for e in gathered if e.result == evidence.OPINION],
-        "judged_by": plain(msgspec.to_builtins(opinions_given)),
-        "skipped": [t for t, s in statuses.items() if s == outcome.SKIPPED],
-        "accepted": {t: journal.state.tasks[t].reason for t, s in statuses.items() if s == outcome.ACCEPTED},
-        **({"omitted": omitted} if omitted else {}),
-        "unfinished": unfinished,
-        "causes": causes,
-        **({"open": remaining} if remaining else {}),
-        **({"replaced": replaced} if replaced else {}),
-        "decision": None,
-    }
-    if causes:
+    findings = _gather(services, journal, contract, asks=asks)
+    judged = _decide(services, contract, journal.state, findings)
+    not_asked = [] if asks else verdict.roles_not_asked(needs.bound_judges(services))
+    record = _record(services, contract, journal.state, findings, judged, not_asked)
+    if judged.causes:
         question = _question(services, contract, journal.state, record)
         record["decision"] = question.id
         answer = journal.ask_once(services.asker, question)
         if answer is not None:
             record = _overridden(record, answer.choice, answer.by)
-    elif status == "passed" and not asks:
-        record["reason"] = "; ".join([reason, *verdict.roles_not_asked(needs.bound_judges(services))])
+    elif judged.status == "passed":
+        record["reason"] = "; ".join([judged.reason, *not_asked])
     journal.append("verification.recorded", **record)
     return record
+
+
+def _gather(services: Services, journal: Journal, contract: Contract, *, asks: bool) -> Findings:
+    checks = services.open_checks(services.here, journal.state.id).given(contract.variables)
+    tree = done_work.scan(services, contract)
+    judged_tree = task_base.tree_between_attempts(services, journal.state, tree)
+    proofs = phase_evidence.gather(services, checks, contract, judged_tree, journal)
+    tests, regressions = phase_evidence.of_tasks(services, checks, contract, judged_tree, journal, proofs)
+    proofs += tests
+    checks.end_processes()
+    final = done_work.at_end(services, journal.state, contract, tree)
+    outside = phase_evidence.uncovered_criteria(services, contract, tree)
+    opinions = phase_evidence.ask_judges(services, journal, contract, [*proofs, *outside], tree) if asks else ()
+    of_tasks = projections.evidence_by_task(services, journal.state)
+    own_checks = [*tests, *regressions]
+    contradictions = _contradictions(services, contract, journal.state, of_tasks, own_checks, opinions)
+    statuses = schedule.statuses(contract, journal.state)
+    return Findings(statuses, tree, final, proofs, outside, regressions, of_tasks, opinions, contradictions)
+
+
+def _decide(services: Services, contract: Contract, state: RunState, findings: Findings) -> Verdict:
+    """Return the verdict; no answer of a person can make an unfinished run pass."""
+    blocking, statuses = [o for o in findings.opinions if _blocks(services, o.role)], findings.statuses
+    completed = (contract.tasks[task] for task in findings.done if statuses[task] == outcome.COMPLETED)
+    as_left = (contracts.without_replaced(contract, task, findings.done) for task in completed)
+    weak = [
+        *verdict.uncovered(findings.proofs),
+        *verdict.regressed(findings.regressions),
+        *phase_evidence.unanswered_roles(blocking),
+        *verification.unproven_work(as_left, findings.of_tasks),
+        *verdict.unmet(verdict.requirements(contract, statuses)),
+        *findings.final.wrong,  # a person may have changed the files since
+        *(findings.contradictions if _blocks(services, gate_table.AGREEMENT) else ()),
+        *(verdict.strict_causes(findings.evidence) if STRICT in (contract.mode, state.mode) else ()),
+    ]
+    gathered = [*findings.proofs, *findings.outside]
+    judged = verdict.decide(contract, gathered, _reordered(contract), blocking, statuses, weak)
+    unfinished = schedule.unfinished(statuses)
+    return verdict.of_unfinished_run(judged, unfinished) if unfinished else judged
+
+
+def _reordered(contract: Contract) -> list[str]:
+    is_in_order = graph.topological_order(contract.dependencies) == contract.order
+    return [] if is_in_order else ["the execution order changed"]
+
+
+def _blocks(services: Services, name: str) -> bool:
+    """Return whether a gate or role blocks the verification; otherwise it only reports."""
+    return gate_table.rule(services.settings, name).level > gate_table.INFORMATIONAL
+
+
+def _record(
+    services: Services, contract: Contract, state: RunState, findings: Findings, judged: Verdict, not_asked: list[str]
+) -> dict[str, Any]:
+    """Return the payload of `verification.recorded`, without the answer of a person."""
+    statuses = findings.statuses
+    rows = [e.as_dict() for e in findings.evidence]
+    completed = {t: r for t, r in findings.of_tasks.items() if statuses.get(t) == outcome.COMPLETED}
+    remaining = [
+        *verdict.uncovered(findings.outside),
+        *not_asked,
+        *phase_evidence.unanswered_roles([o for o in findings.opinions if not _blocks(services, o.role)]),
+        *(() if _blocks(services, gate_table.AGREEMENT) else findings.contradictions),
+    ]
+    replaced = contracts.replaced(contract, findings.done)
+    omitted = {t: contracts.standing(contract.tasks[t], s) for t, s in statuses.items() if s == outcome.OMITTED}
+    return {
+        "status": judged.status,
+        "reason": judged.reason,
+        "tree": findings.tree,
+        "evidence": rows,
+        "weaker": verdict.weaker(rows, completed),
+        "requirements": verdict.requirements(contract, statuses),
+        "goals": {p.path: p.goal for p in contract.plans},
+        "mismatches": [*_reordered(contract), *findings.final.wrong],
+        "workspace": findings.final.as_dict(),
+        "unproven": [e.text for e in findings.evidence if e.result == evidence.UNPROVEN],
+        "opinions": [e.text for e in findings.evidence if e.result == evidence.OPINION],
+        "judged_by": plain(msgspec.to_builtins(findings.opinions)),
+        "skipped": [t for t, s in statuses.items() if s == outcome.SKIPPED],
+        "accepted": {t: state.tasks[t].reason for t, s in statuses.items() if s == outcome.ACCEPTED},
+        **({"omitted": omitted} if omitted else {}),
+        "unfinished": schedule.unfinished(statuses),
+        "causes": judged.causes,
+        **({"open": remaining} if remaining else {}),
+        **({"replaced": replaced} if replaced else {}),
+        "decision": None,
+    }
 
 
 def _contradictions(
     services: Services,
     contract: Contract,
     state: RunState,
-    by_task: Mapping[str, Sequence[Mapping[str, Any]]],
-    final: Sequence[Evidence],
-    opinions_given: Sequence[Opinion],
+    of_tasks: Mapping[str, Sequence[Mapping[str, Any]]],
+    own_checks: Sequence[Evidence],
+    opinions: Sequence[Opinion],
 ) -> tuple[str, ...]:
     """Return the contradictions in what was recorded about completed tasks."""
     work = {task: t.work for task, t in state.tasks.items() if t.status == outcome.COMPLETED}
     changed = {task: w.symbols for task, w in work.items()}
     touched = {task: w.touched for task, w in work.items()}
     tasks = [contract.tasks[task] for task in contract.order if task in work]
-    deadline = Deadline.after(
-        gate_table.time_to_judge(services.settings, gate_table.AGREEMENT), services.clock.monotonic
-    )
-    return verification.contradictions(tasks, changed, touched, by_task, final, opinions_given, deadline)
+    seconds = gate_table.time_to_judge(services.settings, gate_table.AGREEMENT)
+    deadline = Deadline.after(seconds, services.clock.monotonic)
+    return verification.contradictions(tasks, changed, touched, of_tasks, own_checks, opinions, deadline)
 
 
 def apply_answer(services: Services, journal: Journal, contract: Contract) -> tuple[str, tuple[str, ...]]:

@@ -10,6 +10,7 @@ from typing import Any
 from idumb.app.attempt import judge, validator
 from idumb.app.core import questions
 from idumb.app.verify import verdict
+from idumb.app.verify.verdict import Verdict
 from idumb.domain import agent, outcome
 from idumb.domain.action import Answer
 from idumb.domain.agent import AgentRequest
@@ -164,12 +165,12 @@ PASSED = record_of(evidence.PASSED)
 
 def test_failures_come_first_then_pending_answers_then_missing_proofs() -> None:
     waiting = record_of(evidence.WAITING, "AC-3")
-    cases: list[tuple[list[Evidence], list[str], list[str], tuple[str, str, list[str]]]] = [
-        ([PASSED], [], [], ("passed", "every check passed", [])),
-        ([PASSED, record_of(evidence.FAILED, "AC-2"), waiting], [], [], ("failed", "AC-2 failed", [])),
-        ([PASSED], ["b.txt is gone"], [], ("failed", "b.txt is gone", [])),
-        ([waiting], [], [WEAK], ("waiting", "1 criterion waits for your answer", [])),
-        ([PASSED], [], [WEAK], ("partial", WEAK, [WEAK])),
+    cases: list[tuple[list[Evidence], list[str], list[str], Verdict]] = [
+        ([PASSED], [], [], Verdict("passed", "every check passed")),
+        ([PASSED, record_of(evidence.FAILED, "AC-2"), waiting], [], [], Verdict("failed", "AC-2 failed")),
+        ([PASSED], ["b.txt is gone"], [], Verdict("failed", "b.txt is gone")),
+        ([waiting], [], [WEAK], Verdict("waiting", "1 criterion waits for your answer")),
+        ([PASSED], [], [WEAK], Verdict("partial", WEAK, [WEAK])),
     ]
     assert not [
         (evidence_list, mismatches, weak, expected)
@@ -189,9 +190,9 @@ def test_tasks_without_proof_are_named() -> None:
 
 def test_nothing_makes_an_unfinished_run_pass() -> None:
     unfinished = {"T1-02": outcome.BLOCKED}
-    partial = verdict.of_unfinished_run("passed", "every check passed", unfinished)
-    assert partial == ("partial", "1 task is not done: T1-02 (blocked); every check passed", [])
-    assert verdict.of_unfinished_run("failed", "AC-1 failed", unfinished)[0] == "failed"
+    partial = verdict.of_unfinished_run(Verdict("passed", "every check passed"), unfinished)
+    assert partial == Verdict("partial", "1 task is not done: T1-02 (blocked); every check passed")
+    assert verdict.of_unfinished_run(Verdict("failed", "AC-1 failed"), unfinished).status == "failed"
 
 
 def test_a_requirement_is_met_by_completed_tasks_only() -> None:
