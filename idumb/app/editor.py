@@ -15,14 +15,13 @@ from idumb.app.contract import changed_contract, loading, run_lock
 from idumb.app.core import actions, open_attempt, run_context, run_lookup, schedule
 from idumb.app.core.attempt import BUILT, Attempt
 from idumb.app.core.journal import Journal
-from idumb.app.core.run_context import RunContext
+from idumb.app.core.run_context import RunContext, RunRequest
 from idumb.app.core.services import Result, Services, attempt_ref
 from idumb.app.engine import moves, runner, unfinished_attempts
 from idumb.app.engine.moves import Ending
 from idumb.app.ports import RepositoryState
 from idumb.app.reading import next_task
 from idumb.app.running import admission, run_lifecycle
-from idumb.app.running.admission import Request
 from idumb.app.session import next_steps, operation
 from idumb.app.worktree import delivery, done_work, preconditions
 from idumb.domain import agent, errors, outcome, paths, wording
@@ -35,7 +34,7 @@ from idumb.domain.plans.plan import Task
 from idumb.domain.runs.run import HALTED, INTERRUPTED, RunState, TaskState
 
 
-def start(services: Services, task_name: str, by: str, flags: Request, *, retry: bool = False) -> Result:
+def start(services: Services, task_name: str, by: str, flags: RunRequest, *, retry: bool = False) -> Result:
     """Prepare one task and leave its attempt open; with `retry`, also a task that failed for good.
 
     `by` names the builder.
@@ -43,12 +42,12 @@ def start(services: Services, task_name: str, by: str, flags: Request, *, retry:
     return _begin(services, task_name, by, replace(flags, command="start"), retry=retry)
 
 
-def take(services: Services, task_name: str, by: str, flags: Request) -> Result:
+def take(services: Services, task_name: str, by: str, flags: RunRequest) -> Result:
     """Put what the last attempt left into the working tree, and open an attempt of the user's there."""
     return _begin(services, task_name, by, replace(flags, command="take"), retry=True)
 
 
-def _begin(services: Services, task_name: str, by: str, flags: Request, *, retry: bool) -> Result:
+def _begin(services: Services, task_name: str, by: str, flags: RunRequest, *, retry: bool) -> Result:
     phase, task_id = run_lookup.find_task(task_name)
     request = replace(flags, phase=phase, in_place=True)
     contract = admission.admit(services, request)
@@ -174,7 +173,7 @@ def _opened(services: Services, state: RunState, contract: Contract, attempt: At
     )
 
 
-def submit(services: Services, task_name: str, flags: Request, report: str = "") -> Result:
+def submit(services: Services, task_name: str, flags: RunRequest, report: str = "") -> Result:
     """Judge the work of the open attempt, and commit it if it holds.
 
     `report` is what the builder says about its work: a claim, kept in the record.
@@ -231,7 +230,7 @@ def _submitted(
     services: Services,
     journal: Journal,
     contract: Contract,
-    request: Request,
+    request: RunRequest,
     task: Task,
     attempt: Attempt | None,
     ending: Ending,
@@ -294,7 +293,7 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
     with operation.owned(services, "give-up") as owned:
         journal = owned.journal(state)
         preconditions.accept_guarded(services, journal, accept_git)
-        context = run_context.opened(services, journal, contract, in_place=True)
+        context = run_context.opened(services, journal, contract, RunRequest(phase, in_place=True))
         reason = f"given up by {by}: {' '.join(why.split())}"
         took = open_attempt.seconds(services, task_state)
         unfinished_attempts.record_interruption(context, contract.tasks[task_id], reason, took)

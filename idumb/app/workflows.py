@@ -31,7 +31,7 @@ from idumb.domain.runs.handoff import Document
 from idumb.domain.runs.run import CLOSED, RunState
 
 if TYPE_CHECKING:
-    from idumb.app.running.admission import Request
+    from idumb.app.core.run_context import RunRequest
 
 
 def listing(services: Services) -> Result:
@@ -226,7 +226,7 @@ def _run_steps(contract: Contract, state: RunState | None) -> list[dict[str, Any
 
 
 def run(
-    services: Services, name: str | None, given: Mapping[str, str], request: Request, *, source: str, who: str
+    services: Services, name: str | None, given: Mapping[str, str], request: RunRequest, *, source: str, who: str
 ) -> Result:
     """Run a workflow with these inputs, given as text. The phase of `request` is ignored.
 
@@ -258,7 +258,7 @@ def run(
     return execute_phase.execute(services, request, contract)
 
 
-def _admitted(services: Services, request: Request, new: tuple[str, bytes] | None) -> Contract:
+def _admitted(services: Services, request: RunRequest, new: tuple[str, bytes] | None) -> Contract:
     """Return the contract of the run. Its plan, if it is `new`, is written as soon as somebody agreed to it."""
     from idumb.app.running import admission
 

@@ -48,9 +48,9 @@ def start_command(services: options.Container, task: str, by: str | None, retry:
     open until `idumb submit` or `idumb give-up`. The builder of the task must be `editor`.
     """
     from idumb.app import editor
-    from idumb.app.running.admission import Request
+    from idumb.app.core.run_context import RunRequest
 
-    return editor.start(services, task, by or user_folders.user_name(), Request("", **flags), retry=retry)
+    return editor.start(services, task, by or user_folders.user_name(), RunRequest("", **flags), retry=retry)
 
 
 @options.command("take", text="run.start", opens=options.RUNS)
@@ -63,9 +63,9 @@ def take_command(services: options.Container, task: str, by: str | None, **flags
     changed stays as you have it. Correct the work, then `idumb submit` judges it; `idumb give-up` takes it out again.
     """
     from idumb.app import editor
-    from idumb.app.running.admission import Request
+    from idumb.app.core.run_context import RunRequest
 
-    return editor.take(services, task, by or user_folders.user_name(), Request("", **flags))
+    return editor.take(services, task, by or user_folders.user_name(), RunRequest("", **flags))
 
 
 @options.command("submit", text="run.submit", opens=options.RUNS)
@@ -82,9 +82,9 @@ def submit_command(services: options.Container, task: str, say: str, **flags: An
     accepted, with 1 and feedback if it is not, and with 5 if a person must decide.
     """
     from idumb.app import editor
-    from idumb.app.running.admission import Request
+    from idumb.app.core.run_context import RunRequest
 
-    return editor.submit(services, task, Request("", **flags), say)
+    return editor.submit(services, task, RunRequest("", **flags), say)
 
 
 @options.command("give-up", "app.editor.give_up", text="run.give_up", opens=options.RUNS)

@@ -294,7 +294,7 @@ running = together(
     click.option("--deterministic", is_flag=True, help="Fail a task whose result differs under the same envelope."),
     events,
 )
-"""The options of every command that runs tasks; except --events, they are the fields of its `Request`."""
+"""The options of every command that runs tasks; except --events, they are the fields of its `RunRequest`."""
 
 
 def progress_writer() -> Callable[[str], None]:

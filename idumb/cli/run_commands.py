@@ -37,11 +37,11 @@ def execute_phase_command(phase: str, ask: bool, **flags: Any) -> Result:
 
         with options.services() as services:
             return next_task.prepare(services, arguments.phase_id(phase, services.root))
+    from idumb.app.core.run_context import RunRequest
     from idumb.app.running import dry_run, execute_phase, resume
-    from idumb.app.running.admission import Request
 
     with options.services(progress=True) as services:
-        request = Request(arguments.phase_id(phase, services.root), **flags)
+        request = RunRequest(arguments.phase_id(phase, services.root), **flags)
         if request.rehearsal:
             return dry_run.rehearse(services, request)
         return resume.ask_and_resume(services, request, execute_phase.execute(services, request))
@@ -73,9 +73,10 @@ def resume_command(
     phase = arguments.phase_id(phase, services.root)
     if not (judge or guidance) and (nothing := ended_run.answer(services, phase, judged=flags["verify"])):
         return nothing
-    from idumb.app.running import admission, resume  # they load the engine
+    from idumb.app.core.run_context import RunRequest
+    from idumb.app.running import resume  # it loads the engine
 
-    request = admission.Request(phase, command="resume", **flags)
+    request = RunRequest(phase, command="resume", **flags)
     again = resume.Retry(retry_failed, judge=judge, guidance=guidance.strip(), who=user_folders.user_name())
     return resume.ask_and_resume(services, request, resume.resume(services, request, again))
 
@@ -94,12 +95,12 @@ def execute_command(services: options.Container, file: str, **flags: Any) -> Res
     A step plan is strict: approve it with `idumb approve FILE` first. An unfinished run of the same file continues.
     Other commands take the path of the file, from the repository's root, as its phase.
     """
+    from idumb.app.core.run_context import RunRequest
     from idumb.app.running import dry_run, execute_phase
-    from idumb.app.running.admission import Request
 
     path = arguments.step_plan_path(file, services.root)
     phase = arguments.phase_of_file(path) or execute_phase.phase_of_step_plan(path)
-    request = Request(phase, command="execute", **flags)
+    request = RunRequest(phase, command="execute", **flags)
     return dry_run.rehearse(services, request) if request.rehearsal else execute_phase.execute(services, request)
 
 
@@ -122,8 +123,8 @@ def quick_command(task: str, files: tuple[str, ...], approve: tuple[str, ...], *
     b.py'. Without --files any file may change, and you judge the list of changes. Without --check, idumb checks only
     which files changed.
     """
+    from idumb.app.core.run_context import RunRequest
     from idumb.app.running import execute_phase, resume
-    from idumb.app.running.admission import Request
     from idumb.domain.plans import new_task
     from idumb.domain.plans.new_task import QuickRequest
 
@@ -140,7 +141,7 @@ def quick_command(task: str, files: tuple[str, ...], approve: tuple[str, ...], *
 
         named = new_task.named(files, exists, lambda path: arguments.declared_path(path, services.root))
         quick_request = QuickRequest(task, named if files else None, **given)
-        request = Request("", approve=approve, command="quick")
+        request = RunRequest("", approve=approve, command="quick")
         result = execute_phase.run_quick(services, quick_request, request)
         return resume.ask_and_resume(services, request, result)
 

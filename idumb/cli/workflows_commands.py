@@ -69,11 +69,11 @@ def run_command(name: str | None, inputs: tuple[str, ...], source: str, **flags:
     if not (name or source):
         raise click.UsageError("Name a workflow, or --from HANDOFF.")
     from idumb.app import workflows
+    from idumb.app.core.run_context import RunRequest
     from idumb.app.running import resume
-    from idumb.app.running.admission import Request
 
     given = arguments.pairs("--input", inputs)
     with options.services(progress=True) as services:
-        request = Request("", command="workflow", **flags)
+        request = RunRequest("", command="workflow", **flags)
         result = workflows.run(services, name, given, request, source=source, who=user_folders.user_name())
         return resume.ask_and_resume(services, request, result)

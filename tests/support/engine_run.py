@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from idumb.agents.adapter import Equipment
 from idumb.agents.handoff import HumanAgent
 from idumb.app.core.journal import Journal
-from idumb.app.core.run_context import RunContext
+from idumb.app.core.run_context import RunContext, RunRequest
 from idumb.app.core.services import Services
 from idumb.app.engine import moves, runner
 from idumb.domain import contract as contracts
@@ -159,7 +159,6 @@ class EngineRun:
         made.here, made.open_checkout = _Here(MemoryTrees(self.repository)), lambda: place
         made.open_proof = lambda: SimpleNamespace(renew=lambda: None, show=lambda *_: None, root="/workspace")
         made.open_agents, made.open_checks = lambda *_: agents, lambda *_: self.checks
-        values = {"on_deviation": None, "max_attempts": 3, **fields}
         context: Any = RunContext(
             services,
             journal,
@@ -167,7 +166,7 @@ class EngineRun:
             cast("Any", place),
             agents,
             cast("Any", self.checks),
-            **values,
+            RunRequest("1", **{"max_attempts": 3, **fields}),
         )
         context.locked.mark = "same.mark"  # nothing changed since the lock, and a strict plan is approved
         return cast("RunContext", context)

@@ -199,8 +199,8 @@ def _made_repositories(context: RunContext, attempt: Attempt) -> list[str]:
 
 def _policy(context: RunContext, task: Task, undeclared: Sequence[str]) -> str:
     """Return what happens with undeclared changes, by option, by an earlier answer, or by setting."""
-    if context.on_deviation is not None:
-        return context.on_deviation
+    if context.request.on_deviation is not None:
+        return context.request.on_deviation
     if undeclared and questions.are_kept(context.state, task.id, undeclared):
         return settings.KEEP
     return context.services.settings.run.on_deviation
@@ -251,12 +251,12 @@ def compare_with_earlier(context: RunContext, attempt: Attempt) -> Attempt:
         tree=candidate,
         paths=list(differing),
         envelope=attempt.announced["envelope"]["digest"],
-        refused=context.deterministic,
+        refused=context.request.deterministic,
     )
     context.services.reporter.note(
         f"{attempt.task.id} left other bytes in {shown} than {other_attempt}, under the same envelope, base and request"
     )
-    if not context.deterministic or attempt.outcome is not None:
+    if not context.request.deterministic or attempt.outcome is not None:
         return attempt
     words = f"not deterministic: {shown} differ from {other_attempt}, under the same envelope, base and request"
     return replace(attempt, unlike=True).ended(outcome.FAILED, words)

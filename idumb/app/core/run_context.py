@@ -1,4 +1,4 @@
-"""What the attempts of a run share: services, journal, workspace, and what the run is locked to."""
+"""What a run was asked to do, and what its attempts share: services, journal, workspace, what it is locked to."""
 
 from __future__ import annotations
 
@@ -36,6 +36,31 @@ class Locked(Struct):
     programs: tuple[str, ...] = ()
 
 
+class RunRequest(Struct, frozen=True):
+    """What a person asks of a run, as flags of `command`; None means that the configuration decides.
+
+    - `approve`: hashes that he consents to. `approval`: a file with a signed approval.
+    - `accept_git`, `accept_changed`: he accepts changed files of git's own, and a changed environment.
+    - `rehearsal`: a dry run. `in_place`: only a person works, in the user's own tree, so that no checkout is needed.
+    """
+
+    phase: str
+    approve: tuple[str, ...] = ()
+    mode: str | None = None
+    max_attempts: int | None = None
+    on_deviation: str | None = None
+    verify: bool = True
+    force: bool = False
+    branch: str | None = None
+    accept_git: tuple[str, ...] = ()
+    approval: str | None = None
+    deterministic: bool = False
+    accept_changed: bool = False
+    command: str = "execute-phase"
+    rehearsal: bool = False
+    in_place: bool = False
+
+
 class RunContext(Struct, frozen=True, dict=True):
     """What all attempts of a run share: ports, journal, workspace, and what the run is locked to.
 
@@ -49,9 +74,7 @@ class RunContext(Struct, frozen=True, dict=True):
     workspace: Workspace
     agents: Agents
     checks: Checks
-    on_deviation: str | None
-    max_attempts: int
-    deterministic: bool = False
+    request: RunRequest
     notes: dict[str, Any] = field(default_factory=dict)
     locked: Locked = field(default_factory=Locked)
     noted: set[str] = field(default_factory=set)
@@ -108,34 +131,12 @@ class RunContext(Struct, frozen=True, dict=True):
         return (*plan.scope.protected, *self.services.settings.protected, *nested)
 
 
-def opened(
-    services: Services,
-    journal: Journal,
-    contract: Contract,
-    *,
-    on_deviation: str | None = None,
-    max_attempts: int | None = None,
-    in_place: bool = False,
-    deterministic: bool = False,
-    accepts_changes: bool = False,
-) -> RunContext:
-    """Open what a run works with. With `in_place`, only a person works, in the user's own tree.
-
-    `accepts_changes`: the user accepts the present programs and settings of checks.
-    """
-    place = services.here if in_place else services.open_checkout()
+def opened(services: Services, journal: Journal, contract: Contract, request: RunRequest) -> RunContext:
+    """Open what a run works with."""
+    place = services.here if request.in_place else services.open_checkout()
     is_open = any(task_state.status == outcome.RUNNING for task_state in journal.state.tasks.values())
-    checks = services.open_checks(place, journal.state.id, continued=is_open and not accepts_changes)
+    checks = services.open_checks(place, journal.state.id, continued=is_open and not request.accept_changed)
     if contract.variables:
         checks = checks.given(contract.variables)
-    return RunContext(
-        services,
-        journal,
-        contract,
-        place,
-        services.open_agents(place, journal.state.id),
-        checks,
-        on_deviation,
-        max_attempts or services.settings.run.max_attempts,
-        deterministic=deterministic,
-    )
+    agents = services.open_agents(place, journal.state.id)
+    return RunContext(services, journal, contract, place, agents, checks, request)

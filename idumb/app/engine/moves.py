@@ -232,8 +232,8 @@ def _limits(context: RunContext, task: Task, record: TaskState, dirty: tuple[str
     until = (question.get("until") for question in waiting)
     return Limits(
         services.settings,
-        context.max_attempts,
-        decided=context.on_deviation is not None,
+        context.request.max_attempts or services.settings.run.max_attempts,
+        decided=context.request.on_deviation is not None,
         deviations=deviations,
         secret=exposed_secrets.any_in(services, deviations.undeclared),
         in_editor=contracts.in_editor(plan, task, services.settings),

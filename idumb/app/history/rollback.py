@@ -135,7 +135,7 @@ def finish_killed(services: Services, journal: Journal, contract: Contract) -> b
     from idumb.app.core import run_context
     from idumb.app.engine import unfinished_attempts
 
-    context = run_context.opened(services, journal, contract)
+    context = run_context.opened(services, journal, contract, run_context.RunRequest(contract.phase))
     for task in killed:
         unfinished_attempts.record_interruption(context, contract.tasks[task])
     context.workspace.keep()

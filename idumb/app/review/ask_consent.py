@@ -13,6 +13,7 @@ from idumb.app.consent import asking, needs, phase_grants
 from idumb.app.consent.asking import Kept, Subject
 from idumb.app.consent.phase_grants import PhaseGrants
 from idumb.app.contract import loading, plan_checks
+from idumb.app.core.run_context import RunRequest
 from idumb.app.core.services import Services
 from idumb.domain import agent, wording
 from idumb.domain import contract as contracts
@@ -32,26 +33,18 @@ _SHOWN_PATHS = 8
 _REHEARSAL = " A dry run runs the same commands in a copy of the working tree, and then removes the copy."
 
 
-def ensure(
-    services: Services,
-    contract: Contract,
-    *,
-    approve: Sequence[str],
-    mode: str | None,
-    judged: bool,
-    approval: str | None = None,
-    rehearsal: bool = False,
-) -> None:
+def ensure(services: Services, contract: Contract, request: RunRequest) -> None:
     """Require consent: given earlier, by `--approve`, or at the terminal now; Refusal otherwise.
 
-    A strict plan, and any plan in strict mode, needs a valid approval; `approval` is a file with a signed one.
-    A `rehearsal` starts no irreversible task, so nobody has to accept those, and asks no judges.
-    If the phase will be `judged`, the same question covers verifier and skeptic. Without consent to them the run
+    A strict plan, and any plan in strict mode, needs a valid approval.
+    A dry run starts no irreversible task, so nobody has to accept those, and asks no judges.
+    If the phase will be verified, the same question covers verifier and skeptic. Without consent to them the run
     still works; the verification then reports that they were not asked.
     """
-    if approval is not None:
-        phase_grants.import_signed(services, contract, approval)
-    judged, strict = judged and not rehearsal, STRICT in (contract.mode, mode)
+    approve, rehearsal = request.approve, request.rehearsal
+    if request.approval is not None:
+        phase_grants.import_signed(services, contract, request.approval)
+    judged, strict = request.verify and not rehearsal, STRICT in (contract.mode, request.mode)
     agreed = PhaseGrants(services, contract)
     if strict:
         agreed.approval()

@@ -1,15 +1,15 @@
-"""What a command that runs tasks asks for, and what must hold before its run starts or continues. Changes nothing."""
+"""What must hold before a run starts or continues. Changes nothing."""
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
 
-from msgspec import Struct
 from msgspec.structs import replace
 
 from idumb.app.contract import changed_contract, contract_versions, loading, plan_checks
 from idumb.app.core import actions, run_lookup
+from idumb.app.core.run_context import RunRequest
 from idumb.app.core.services import Services, again
 from idumb.app.review import ask_consent
 from idumb.app.verify import outside_work
@@ -23,35 +23,12 @@ from idumb.domain.proof import ledger
 from idumb.domain.runs.run import COMPLETED, RunState
 
 
-class Request(Struct, frozen=True):
-    """Flags of `execute-phase`; None means that the configuration decides.
-
-    With `in_place`, only a person works, in the user's own tree, so that no checkout is needed.
-    """
-
-    phase: str
-    approve: tuple[str, ...] = ()
-    mode: str | None = None
-    max_attempts: int | None = None
-    on_deviation: str | None = None
-    verify: bool = True
-    force: bool = False
-    branch: str | None = None
-    accept_git: tuple[str, ...] = ()
-    approval: str | None = None
-    deterministic: bool = False
-    accept_changed: bool = False
-    command: str = "execute-phase"
-    rehearsal: bool = False
-    in_place: bool = False
-
-
-def of_run(request: Request, state: RunState) -> Request:
+def of_run(request: RunRequest, state: RunState) -> RunRequest:
     """Return the request to continue a run: a strict run stays strict."""
     return replace(request, mode=STRICT) if state.mode == STRICT else request
 
 
-def admit(services: Services, request: Request) -> Contract:
+def admit(services: Services, request: RunRequest) -> Contract:
     """Return the contract once every precondition holds and you agreed to it; Refusal otherwise. Starts nothing."""
     contract = startable(services, request)
     if request.mode is not None and request.mode != STRICT and contract.mode == STRICT:
@@ -71,7 +48,7 @@ def admit(services: Services, request: Request) -> Contract:
     return contract
 
 
-def startable(services: Services, request: Request) -> Contract:
+def startable(services: Services, request: RunRequest) -> Contract:
     """Return the checked contract. An amendment that was killed after it had written the plan is finished first."""
     contract = plan_checks.startable(services, loading.load_phase(services, request.phase))
     state = run_lookup.latest_run(services, contract.phase)
@@ -83,7 +60,7 @@ def startable(services: Services, request: Request) -> Contract:
 
 
 def require_ready(
-    services: Services, contract: Contract, state: RunState | None, request: Request, *, runs: bool = True
+    services: Services, contract: Contract, state: RunState | None, request: RunRequest, *, runs: bool = True
 ) -> None:
     """Refuse unless programs can work here, nobody changed how git works, and you agreed to what runs, if it `runs`."""
     if not request.in_place and not request.rehearsal:
@@ -91,15 +68,7 @@ def require_ready(
     preconditions.require_guarded(services, state, request.accept_git)
     preconditions.require_repository(services)
     if runs:
-        ask_consent.ensure(
-            services,
-            contract,
-            approve=request.approve,
-            mode=request.mode,
-            judged=request.verify,
-            approval=request.approval,
-            rehearsal=request.rehearsal,
-        )
+        ask_consent.ensure(services, contract, request)
 
 
 def unfinished_run(services: Services, contract: Contract, *, force: bool) -> RunState | None:

@@ -12,9 +12,9 @@ from typing import Any
 
 from idumb.app.attempt import agent_client
 from idumb.app.core import questions, run_lookup
+from idumb.app.core.run_context import RunRequest
 from idumb.app.core.services import Result, Services
 from idumb.app.running import resume, task_overrides
-from idumb.app.running.admission import Request
 from idumb.app.running.resume import Retry
 from idumb.domain import failures, outcome, wording
 from idumb.domain.action import REASON, Action
@@ -47,7 +47,7 @@ def retry(services: Services, name: str, approve: tuple[str, ...]) -> Result:
     letter = _find_here(services, name, "retried")
     task = letter["task"]
     again = Retry(failed=task is None, only=(task,) if task else (), once=True)
-    return resume.resume(services, Request(letter["phase"], approve=approve), again)
+    return resume.resume(services, RunRequest(letter["phase"], approve=approve), again)
 
 
 def remove(services: Services, name: str, why: str, who: str) -> Result:

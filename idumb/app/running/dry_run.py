@@ -16,9 +16,9 @@ from idumb.app.attempt import record
 from idumb.app.contract import changed_contract, run_lock
 from idumb.app.core import actions, questions, run_lookup, schedule
 from idumb.app.core.journal import Journal
+from idumb.app.core.run_context import RunRequest
 from idumb.app.core.services import Result, Services, again
 from idumb.app.running import admission, run_lifecycle
-from idumb.app.running.admission import Request
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
 from idumb.domain import errors, outcome, paths
@@ -53,7 +53,7 @@ class _Rehearsal(Struct, frozen=True):
     earlier: frozenset[str]
 
 
-def rehearse(services: Services, request: Request) -> Result:
+def rehearse(services: Services, request: RunRequest) -> Result:
     """Run a phase in a temporary copy; return the predicted diff and the commands that made it.
 
     A rehearsal runs commands, so it needs the same consent as a run, with the same refusals.
@@ -73,7 +73,7 @@ def rehearse(services: Services, request: Request) -> Result:
             raise
 
 
-def _prepared(services: Services, request: Request) -> tuple[Contract, RunState | None]:
+def _prepared(services: Services, request: RunRequest) -> tuple[Contract, RunState | None]:
     """Return the contract and the user's newest run of the phase; Refusal if a run could neither start nor continue."""
     contract = admission.admit(services, request)
     holder = services.owner.holder()
@@ -96,7 +96,7 @@ def _prepared(services: Services, request: Request) -> tuple[Contract, RunState 
 
 
 def _run(
-    copy: Services, contract: Contract, newest: RunState | None, request: Request, also: Sequence[str]
+    copy: Services, contract: Contract, newest: RunState | None, request: RunRequest, also: Sequence[str]
 ) -> _Rehearsal:
     """Rehearse the run in the copy."""
     with operation.owned(copy, request.command) as owned:

@@ -6,10 +6,10 @@ from msgspec.structs import replace
 
 from idumb.app.contract import loading
 from idumb.app.core import actions
+from idumb.app.core.run_context import RunRequest
 from idumb.app.core.services import Result, Services, again
 from idumb.app.review import ask_consent
 from idumb.app.running import admission, run_lifecycle
-from idumb.app.running.admission import Request
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
 from idumb.domain import finding
@@ -26,7 +26,7 @@ _FIXES = {"task.no-builder": "Add --builder human to do it yourself, or name an 
 """Finding code to a fix on the command line, for findings whose own fix edits a plan that you did not write."""
 
 
-def execute(services: Services, request: Request, quick: Contract | None = None) -> Result:
+def execute(services: Services, request: RunRequest, quick: Contract | None = None) -> Result:
     """Start the phase's run, or continue its unfinished run of the same contract.
 
     `quick` is the contract of a new phase that the caller has written and asked consent for. Refusal
@@ -71,7 +71,7 @@ def phase_of_step_plan(path: str) -> str:
     )
 
 
-def run_quick(services: Services, quick_request: QuickRequest, request: Request) -> Result:
+def run_quick(services: Services, quick_request: QuickRequest, request: RunRequest) -> Result:
     """Write the plan and run it, once you agreed to it.
 
     The phase of `request` is ignored.
@@ -98,7 +98,7 @@ def run_quick(services: Services, quick_request: QuickRequest, request: Request)
         problem.step = f"Nothing was written. {fix or _REPHRASE}"
         raise
     try:
-        ask_consent.ensure(services, contract, approve=request.approve, mode=request.mode, judged=request.verify)
+        ask_consent.ensure(services, contract, request)
     except Refusal as refusal:
         refusal.details = {**refusal.details, "plan": path, "text": text}
         if refusal.code == "consent.other-hash":

@@ -10,9 +10,9 @@ from msgspec.structs import replace
 from idumb.app.contract import changed_contract, run_lock
 from idumb.app.core import questions, run_lookup, schedule
 from idumb.app.core.journal import Journal
+from idumb.app.core.run_context import RunRequest
 from idumb.app.core.services import Result, Services
 from idumb.app.running import admission, ended_run
-from idumb.app.running.admission import Request
 from idumb.app.session import next_steps, operation
 from idumb.app.worktree import preconditions
 from idumb.domain import outcome
@@ -45,7 +45,7 @@ class Retry(Struct, frozen=True):
 _NO_RETRY = Retry()
 
 
-def resume(services: Services, request: Request, again: Retry = _NO_RETRY) -> Result:
+def resume(services: Services, request: RunRequest, again: Retry = _NO_RETRY) -> Result:
     """Continue the phase's unfinished run, under the same consent."""
     contract = admission.startable(services, request)
     state = run_lookup.require_run(services, contract.phase)
@@ -147,7 +147,7 @@ def _is_attempted(state: RunState, task: TaskState, again: Retry) -> bool:
     return task.status in schedule.RUNNABLE or (task.status == outcome.WAITING and answered)
 
 
-def ask_and_resume(services: Services, request: Request, result: Result) -> Result:
+def ask_and_resume(services: Services, request: RunRequest, result: Result) -> Result:
     """Ask about each failed task and resume; return the last result. Unanswered questions keep waiting."""
     if not services.asker.interactive:
         return result

@@ -12,11 +12,10 @@ from idumb.app.consent import phase_grants
 from idumb.app.contract import changed_contract, contract_versions, run_lock
 from idumb.app.core import actions, run_context, run_lookup, schedule
 from idumb.app.core.journal import Journal
-from idumb.app.core.run_context import RunContext
+from idumb.app.core.run_context import RunContext, RunRequest
 from idumb.app.core.services import Result, Services, report_path, run_ref
 from idumb.app.engine import moves, runner
 from idumb.app.running import admission
-from idumb.app.running.admission import Request
 from idumb.app.session import failure_report, next_steps, operation, remember
 from idumb.app.verify import phase_evidence, verify_work
 from idumb.app.worktree import done_work, preconditions, task_base
@@ -33,7 +32,7 @@ T = TypeVar("T")
 _OUTCOMES = {"waiting": "waiting", "paused": "paused", agent.EDITOR: "waiting"}
 
 
-def take_up(services: Services, owned: operation.Owned, contract: Contract, request: Request) -> Journal:
+def take_up(services: Services, owned: operation.Owned, contract: Contract, request: RunRequest) -> Journal:
     """Continue the phase's unfinished run of this contract, or start a new one; return its journal."""
     state = admission.unfinished_run(services, contract, force=request.force)
     actions.require_not_paused(state)
@@ -61,7 +60,7 @@ def finish_restore(services: Services, journal: Journal, contract: Contract) -> 
     restore.finish_interrupted(services, journal, contract)
 
 
-def start_run(services: Services, journal: Journal, contract: Contract, request: Request) -> None:
+def start_run(services: Services, journal: Journal, contract: Contract, request: RunRequest) -> None:
     """Snapshot the base, keep the plans' bytes, record the start, and carry over completed, unchanged tasks."""
     previous = run_lookup.latest_run(services, contract.phase)
     number = services.log.last_number(contract.phase) + 1
@@ -101,25 +100,16 @@ def start_run(services: Services, journal: Journal, contract: Contract, request:
     journal.write(*(replace(event, run=run) for event in events))
 
 
-def run_to_end(services: Services, journal: Journal, contract: Contract, request: Request) -> Result:
+def run_to_end(services: Services, journal: Journal, contract: Contract, request: RunRequest) -> Result:
     """Recover, run the tasks, write the reports, and verify."""
     return close(services, journal, contract, request, supervise(services, journal, contract, request, _run_tasks))
 
 
 def supervise(
-    services: Services, journal: Journal, contract: Contract, request: Request, work: Callable[[RunContext], T]
+    services: Services, journal: Journal, contract: Contract, request: RunRequest, work: Callable[[RunContext], T]
 ) -> T:
     """Do `work` on a run. Record what stops it, add the next command to the error, and raise it again."""
-    context = run_context.opened(
-        services,
-        journal,
-        contract,
-        on_deviation=request.on_deviation,
-        max_attempts=request.max_attempts,
-        in_place=request.in_place,
-        deterministic=request.deterministic,
-        accepts_changes=request.accept_changed,
-    )
+    context = run_context.opened(services, journal, contract, request)
     titles = {t: contract.tasks[t].title for t in contract.order}
     services.reporter.begin(titles, schedule.statuses(contract, journal.state))
     try:
@@ -173,7 +163,9 @@ def _run_tasks(context: RunContext) -> moves.Ending:
     return runner.run_tasks(context)
 
 
-def close(services: Services, journal: Journal, contract: Contract, request: Request, ending: moves.Ending) -> Result:
+def close(
+    services: Services, journal: Journal, contract: Contract, request: RunRequest, ending: moves.Ending
+) -> Result:
     """Record how the run ended, write its reports, verify it if all tasks are done, and return its result."""
     contract = contract_versions.append_answers(services, journal, contract)
     statuses = schedule.statuses(contract, journal.state)

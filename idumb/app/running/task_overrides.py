@@ -10,9 +10,9 @@ from idumb.app.consent import phase_grants
 from idumb.app.contract import changed_contract, loading
 from idumb.app.core import actions, run_lookup, schedule
 from idumb.app.core.journal import Journal
+from idumb.app.core.run_context import RunRequest
 from idumb.app.core.services import Result, Services, attempt_ref
 from idumb.app.running import run_lifecycle
-from idumb.app.running.admission import Request
 from idumb.app.session import failure_report, next_steps, operation
 from idumb.app.worktree import delivery, done_work, exposed_secrets, preconditions
 from idumb.domain import outcome, paths, wording
@@ -81,7 +81,7 @@ def _journal(
     """Return the journal of the run. In a phase without one, begin it and halt it at once. No program starts."""
     if state is not None:
         return owned.journal(state)
-    journal = run_lifecycle.take_up(services, owned, contract, Request(contract.phase, command=owned.command))
+    journal = run_lifecycle.take_up(services, owned, contract, RunRequest(contract.phase, command=owned.command))
     journal.append("run.halted", reason=why)
     return journal
 
