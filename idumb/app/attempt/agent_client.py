@@ -19,7 +19,6 @@ from idumb.domain.errors import IdumbError
 from idumb.domain.failures import Breaker, BreakerRule
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs import spending
-from idumb.domain.runs.event import NewEvent
 from idumb.domain.settings import Settings
 
 CALLS = 3
@@ -75,20 +74,20 @@ def ask(services: Services, journal: Journal, call: Call) -> AgentResult:
             return result
         if why := call.not_again():
             return replace(result, message="; ".join(filter(None, (result.message, why))))
-        journal.write(retried(journal, call.binding, call.request, result.failure, result.message, number, pause))
+        record_retry(journal, call.binding, call.request, result, number, pause)
         with services.interrupts.armed():
             services.clock.pause(pause)
         pause *= GROWS
     raise AssertionError  # there is at least one call
 
 
-def retried(
-    journal: Journal, binding: str, request: AgentRequest, failure: str | None, message: str, call: int, pause: int
-) -> NewEvent:
-    """Return the event of a call that is made again after a pause: its number, and why."""
-    why = {"model": request.model, "failure": failure, "message": message, "call": call, "pause": pause}
+def record_retry(
+    journal: Journal, binding: str, request: AgentRequest, result: AgentResult, call: int, pause: int
+) -> None:
+    """Record that a call is made again after a pause: its number, and the result that is the reason."""
+    why = {"model": request.model, "failure": result.failure, "message": result.message, "call": call, "pause": pause}
     task = request.task.id if request.task is not None else None
-    return journal.event("call.retried", task, request.attempt, role=request.role, binding=binding, **why)
+    journal.append("call.retried", task, request.attempt, role=request.role, binding=binding, **why)
 
 
 def _once(services: Services, journal: Journal, call: Call, started: float) -> AgentResult:
@@ -148,11 +147,9 @@ def _hear(services: Services, journal: Journal, request: AgentRequest, claim: Cl
     if claim.state not in STATES or number > MOST_TOLD:
         return
     message = services.redactor.redact_output(" ".join(claim.message.split()))[:LONGEST_MESSAGE]
-    event = journal.event(
-        "attempt.told", subject, request.attempt, role=request.role, state=claim.state, message=message, number=number
-    )
+    told = {"role": request.role, "state": claim.state, "message": message, "number": number}
     try:
-        journal.write(event)
+        journal.append("attempt.told", subject, request.attempt, **told)
     except IdumbError:
         return  # the work continues; the next stage refuses if something is wrong with the log or its owner
 

@@ -26,18 +26,16 @@ _LAST_WORDS = 2000
 _MOST_FILES = 50
 
 
-def _event(context: RunContext, attempt: Attempt, kind: str, **payload: Any) -> NewEvent:
-    return NewEvent(kind, payload, run=context.run, task=attempt.task.id, attempt=attempt.number)
-
-
 def intention(context: RunContext, attempt: Attempt) -> NewEvent:
     """Return the event that announces the delivery and, if the record has a message, the commit."""
-    return _event(context, attempt, "checkpoint.intended", record=attempt.saved(context.services.clock.monotonic()))
+    record = attempt.saved(context.services.clock.monotonic())
+    return context.journal.event("checkpoint.intended", attempt.task.id, attempt.number, record=record)
 
 
 def new_evidence(context: RunContext, attempt: Attempt) -> list[NewEvent]:
     new = (e for e in attempt.evidence if e not in (attempt.logged or ()))
-    return [_event(context, attempt, "evidence.recorded", **e.as_dict()) for e in new]
+    event = context.journal.event
+    return [event("evidence.recorded", attempt.task.id, attempt.number, **e.as_dict()) for e in new]
 
 
 def ended(context: RunContext, attempt: Attempt) -> list[NewEvent]:
@@ -45,10 +43,10 @@ def ended(context: RunContext, attempt: Attempt) -> list[NewEvent]:
     task, result, verdict = attempt.task, attempt.result, attempt.verdict_of_validator
     here, now = attempt.in_place or attempt.outcome == outcome.COMPLETED, context.services.clock.monotonic()
     events = [
-        _event(
-            context,
-            attempt,
+        context.journal.event(
             "step.finished",
+            task.id,
+            attempt.number,
             call=call_id(context.run, task.id, attempt.number, step.index),
             plan_hash=attempt.plan.sha256,
             **{**asdict(step), "seconds": round(step.seconds, 6)},
@@ -87,7 +85,8 @@ def ended(context: RunContext, attempt: Attempt) -> list[NewEvent]:
         **(questions.effect_payload(task) if result is not None else {}),
     }
     fields |= {name: value for name, value in optional.items() if value}
-    return [*events, *new_evidence(context, attempt), _event(context, attempt, "attempt.finished", **fields)]
+    finished = context.journal.event("attempt.finished", task.id, attempt.number, **fields)
+    return [*events, *new_evidence(context, attempt), finished]
 
 
 def call_id(run: str, task: str, attempt: int, index: int) -> str:
@@ -138,7 +137,7 @@ def asked(context: RunContext, attempt: Attempt) -> list[NewEvent]:
     if attempt.outcome == outcome.WAITING:
         answered = {answer.decision for answer in attempt.answers}
         waiting = [q.id for q in attempt.questions if q.id not in answered]
-        events.append(_event(context, attempt, "task.waiting", decisions=waiting, reason=attempt.reason))
+        events.append(journal.event("task.waiting", task, number, decisions=waiting, reason=attempt.reason))
     return events
 
 
@@ -150,7 +149,7 @@ def of_checkpoint(context: RunContext, attempt: Attempt, kept: Snapshot, commit:
     found = {"verdict": attempt.verdict, "files": list(attempt.changed), "seconds": seconds}
     events = [checkpoint(context, attempt.task, attempt.number, kept, commit, **ended, **found)]
     if done:
-        events.append(_event(context, attempt, "task.completed", reason=attempt.reason))
+        events.append(context.journal.event("task.completed", attempt.task.id, attempt.number, reason=attempt.reason))
         events += handoff_writer.of_attempt(context, attempt)
         events += steps.omissions(context, attempt)
     return events

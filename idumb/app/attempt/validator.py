@@ -115,7 +115,8 @@ def _ask(context: RunContext, attempt: Attempt, name: str, request: AgentRequest
 def _asked_again(context: RunContext, attempt: Attempt, name: str, request: AgentRequest, first: Answered) -> Answered:
     """Ask once more, with what was wrong with the first answer. Both calls count as usage."""
     journal, why = context.journal, first.malformed
-    journal.write(agent_client.retried(journal, name, request, agent.MALFORMED, why, 1, 0))
+    malformed = replace(first.result, failure=agent.MALFORMED, message=why)
+    agent_client.record_retry(journal, name, request, malformed, 1, 0)
     again = f"It cannot be used: {why}. Answer once more, in the form that is asked for above."
     correction = f"## Your last answer\n\n{again}"
     request = replace(request, prompt=f"{request.prompt.rstrip()}\n\n{correction}\n", feedback=why)
