@@ -115,7 +115,7 @@ def _open(context: RunContext, task: Task, by: str, *, retry: bool, takes: bool)
         record=attempt.saved(context.services.clock.monotonic()),
     )
     context.journal.write(opened)
-    projections.progress(context)
+    projections.write_progress_if_due(context)
     return attempt
 
 
@@ -141,7 +141,7 @@ def _require_turn(context: RunContext, task: Task) -> None:
     elif status == outcome.WAITING:
         code, words, hint = "task.waiting", f"waits: {reason}", Action.of("resume", contract.phase)
         details["phase"] = contract.phase
-        if next_steps.pending(state):
+        if next_steps.open_questions(state):
             words, hint = "waits for an answer.", Action("decisions")
     elif status in (outcome.PENDING, outcome.BLOCKED):
         waits = wording.listed(f"{d} ({shown[d]})" for d in schedule.blockers(contract, shown, task.id))
@@ -180,13 +180,13 @@ def submit(services: Services, task_name: str, flags: RunRequest, report: str = 
     """
     phase, task_id = run_lookup.find_task(task_name)
     state = run_lookup.require_run(services, phase)
-    open_attempt.require(state, task_id, committing=True)
-    contract = loading.runnable(services, loading.load_phase(services, phase))
-    changed_contract.require_same(services, contract, state)
+    open_attempt.require_open(state, task_id, committing=True)
+    contract = loading.valid_contract(services, loading.load_phase(services, phase))
+    changed_contract.require_contract_of_run(services, contract, state)
     request = admission.of_run(replace(flags, phase=contract.phase, in_place=True, command="submit"), state)
     admission.require_ready(services, contract, state, request)
     preconditions.require_branch(services, state)
-    run_lock.require_same(services, state, contract, mode=request.mode, accepted=request.accept_changed)
+    run_lock.require_same_environment(services, state, contract, mode=request.mode, accepted=request.accept_changed)
     with operation.owned(services, "submit") as owned:
         journal = owned.journal(state)
         preconditions.accept_guarded(services, journal, request.accept_git)
@@ -206,17 +206,17 @@ def _judge(context: RunContext, task: Task, report: str) -> tuple[Attempt | None
     # A submit was killed while it committed, and is finished or reverted by now.
     if task_state.attempt.opened is None:
         return None, moves.advance(context, task)
-    done_work.refuse(context.services, context.state)
+    done_work.refuse_lost(context.services, context.state)
     attempt = runner.run_stages(context, _built(context, task, task_state, report), pipeline.SUBMIT)
     ending = moves.conclude(context, attempt) or moves.advance(context, task)
-    projections.progress(context)
+    projections.write_progress_if_due(context)
     return attempt, ending
 
 
 def _built(context: RunContext, task: Task, task_state: TaskState, report: str) -> Attempt:
     """Return the attempt as it was opened, with the builder's report. Meanwhile its builder may move HEAD and refs."""
     opened, state = context.saved(task), context.state
-    seconds = open_attempt.seconds(context.services, task_state)
+    seconds = open_attempt.seconds_open(context.services, task_state)
     return replace(
         opened,
         stage=BUILT,
@@ -251,7 +251,7 @@ def _submitted(
         **_verdict(services, attempt),
         "feedback": "" if accepted else task_state.context.feedback,
         "ended": dict(ended.data) or None,
-        "next": next_steps.available(services, contract, state, shown, task.id),
+        "next": next_steps.of_run(services, contract, state, shown, task.id),
     }
     if accepted or ended.exit_code == errors.EXIT_WAITING:
         return Result(data, ended.exit_code, ended.warnings, ended.failure, ended.details)
@@ -286,7 +286,7 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
     preconditions.require_reason(why, task)
     phase, task_id = run_lookup.find_task(task)
     state = run_lookup.require_run(services, phase)
-    task_state = open_attempt.require(state, task_id)
+    task_state = open_attempt.require_open(state, task_id)
     contract = loading.locked_contract(services, state)
     preconditions.require_guarded(services, state, accept_git)
     preconditions.require_branch(services, state)
@@ -295,7 +295,7 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
         preconditions.accept_guarded(services, journal, accept_git)
         context = run_context.opened(services, journal, contract, RunRequest(phase, in_place=True))
         reason = f"given up by {by}: {' '.join(why.split())}"
-        took = open_attempt.seconds(services, task_state)
+        took = open_attempt.seconds_open(services, task_state)
         unfinished_attempts.record_interruption(context, contract.tasks[task_id], reason, took)
         touched = list(state.tasks[task_id].work.touched)
         work = state.tasks[task_id].work
@@ -305,7 +305,7 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
             words = f"{task_id} is given up, but these files changed while they were restored: {wording.listed(paths)}"
             details = {"phase": state.phase, "task": task_id, "paths": paths}
             raise Refusal("task.changed-since", words, hint="git status", details=details)
-        projections.stopped(services, contract, state)
+        projections.write_at_stop(services, contract, state)
     name = attempt_ref(services, state.id, task_id, task_state.attempt.number, "interrupted")
     return Result(
         {

@@ -54,7 +54,7 @@ def ask(services: Services, role_request: RoleRequest, journal: Journal) -> Agen
     Refusal `role.unbound`, `role.ceiling`, `consent.missing`, a reason why the agent cannot start, or
     `role.changed-tree` if the agent changed the working tree itself.
     """
-    filled = needs.filling_of(services, role_request.role)
+    filled = needs.role_with_binding(services, role_request.role)
     _require_consent(services, filled)
     run = journal.state if journal.state.id else RunState()
     return _call(services, journal, role_request, filled, _remaining_ceiling(services, role_request, filled, run))
@@ -200,7 +200,7 @@ def consent_subject(services: Services, need: Need, open_parts: Sequence[Change]
 def consent_lines(services: Services, names: Sequence[str], open_parts: Sequence[Change]) -> tuple[str, ...]:
     """Return one line for each role: what it starts, and what changed since the user agreed."""
     since = {c.name: f"; changed since you agreed: {c.words}" for c in open_parts if c.was is not None}
-    return tuple(_line(services, needs.filling_of(services, name)) + since.get(name, "") for name in names)
+    return tuple(_line(services, needs.role_with_binding(services, name)) + since.get(name, "") for name in names)
 
 
 def _line(services: Services, filled: ResolvedRole) -> str:

@@ -245,7 +245,7 @@ def run(
     phase, folder = _phase_of_run(services, definition, data)
     path = f"{folder}/{workflow.PLAN}"
     loaded = loading.load_sources(services, phase, folder, [(path, data)])
-    loading.runnable(services, loading.with_links(services, loaded))
+    loading.valid_contract(services, loading.with_links(services, loaded))
     is_new = not services.plans.plans(folder)
     if is_new:
         services.plans.hold(phase, folder, [(path, data)])

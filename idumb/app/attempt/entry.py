@@ -26,7 +26,7 @@ from idumb.domain.runs.run import TaskState
 def begin(context: RunContext, task: Task) -> Attempt:
     """Return the next attempt with its number, base and feedback. Its base is "" if it starts anew."""
     services, last, plan = context.services, context.state.tasks[task.id], context.plans[task.id]
-    number, goes_on, waits = last.attempt.number + 1, continues(context, task), waits_for_verdict(context, task)
+    number, goes_on, waits = last.attempt.number + 1, keeps_own_work(context, task), lacks_only_verdict(context, task)
     return Attempt(
         task=task,
         plan=plan,
@@ -52,7 +52,7 @@ def feedback(last: TaskState) -> str:
     return f"{problems}\n\n{guidance}".strip() if guidance else problems
 
 
-def continues(context: RunContext, task: Task) -> bool:
+def keeps_own_work(context: RunContext, task: Task) -> bool:
     """Return whether a retry continues from its own work: after failed validation, or an exhausted context.
 
     What a crash left is unfinished, so the next attempt starts over. In the user's own tree, work always stays.
@@ -69,7 +69,7 @@ def continues(context: RunContext, task: Task) -> bool:
     return goes_on and not fresh and builder.continues
 
 
-def waits_for_verdict(context: RunContext, task: Task) -> bool:
+def lacks_only_verdict(context: RunContext, task: Task) -> bool:
     """Return whether the work is done, and only its verdict is pending. Steps are run again."""
     return context.state.tasks[task.id].attempt.unjudged and _builder(context, task).continues
 
@@ -89,7 +89,7 @@ def check_lock(context: RunContext, attempt: Attempt) -> Attempt:
         )
     if services.history.head().branch != context.state.branch:
         preconditions.require_branch(services, context.state)
-    run_lock.require(context, attempt)
+    run_lock.require_unchanged(context, attempt)
     return attempt
 
 
@@ -134,7 +134,7 @@ def take_snapshot(context: RunContext, attempt: Attempt) -> Attempt:
 def _shown(context: RunContext, attempt: Attempt) -> str:
     """Show the builder what it starts from, or its own earlier work; return the tree of the checkout."""
     left = context.state.tasks[attempt.task.id].work.left_tree if attempt.base else None
-    tree = left or task_base.for_programs(context, attempt)
+    tree = left or task_base.tree_for_builder(context, attempt)
     context.workspace.show(tree, context.services.history.head().commit)
     context.workspace.begin(f"{attempt.ref}/{INTERRUPTED_NAME}")
     return context.workspace.with_ignored(tree, attempt.literal_paths)

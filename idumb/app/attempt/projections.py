@@ -110,7 +110,7 @@ def checkpoints_again(services: Services, state: RunState, contract: Contract, t
             write(services, path, text)
 
 
-def contexts(services: Services, state: RunState, contract: Contract) -> Iterator[tuple[str, str]]:
+def handovers(services: Services, state: RunState, contract: Contract) -> Iterator[tuple[str, str]]:
     """Yield path and text of what attempts of a run left to fresh agents."""
     for event in services.log.events(run=state.id, kind="attempt.finished"):
         task, handover = contract.tasks.get(event.task or ""), event.payload.get("handover")
@@ -151,7 +151,7 @@ def checkpoints(
             yield checkpoint_path(state.phase, name), texts[kept.seq]()
 
 
-def progress(context: RunContext) -> None:
+def write_progress_if_due(context: RunContext) -> None:
     """Write progress.json, at most every two seconds, so that long runs stay linear."""
     moment = context.services.clock.monotonic()
     if moment < context.notes.get("progress", moment):
@@ -161,13 +161,13 @@ def progress(context: RunContext) -> None:
     context.notes["progress"] = now + max(EVERY_SECONDS, _PAUSE * (now - moment))
 
 
-def stopped(services: Services, contract: Contract, state: RunState) -> None:
+def write_at_stop(services: Services, contract: Contract, state: RunState) -> None:
     """Write what every stop of a run writes: its progress, and what its attempts left for people and agents."""
     write_progress(services, contract, state)
     if state.reports_in_log:
         return
     _missing_checkpoints(services, contract, state)
-    for path, text in contexts(services, state, contract):
+    for path, text in handovers(services, state, contract):
         if _existing(services, path) is None:
             write(services, path, text)
 
@@ -182,9 +182,9 @@ def is_behind(services: Services, state: RunState) -> bool:
     return f'"updated_at": "{state.moved_at}"' not in (_existing(services, progress_path(state.phase)) or "")
 
 
-def ending(services: Services, contract: Contract, state: RunState) -> tuple[str, ...]:
+def write_at_end(services: Services, contract: Contract, state: RunState) -> tuple[str, ...]:
     """Write everything that the end of a run writes; return the Markdown files, which may be committed."""
-    stopped(services, contract, state)
+    write_at_stop(services, contract, state)
     handoffs = handoff_writer.at_end(services, contract, state)
     if state.reports_in_log:
         return handoffs
@@ -264,7 +264,7 @@ def _line_counts(services: Services, state: RunState) -> Mapping[str, tuple[int 
     return {path: count for path, count in counts.items() if path in touched}
 
 
-def verification(services: Services, contract: Contract, state: RunState) -> tuple[str, ...]:
+def rewrite_verification(services: Services, contract: Contract, state: RunState) -> tuple[str, ...]:
     """Rewrite the report of `verify-work` after a rollback or an undo, so that it says what the log says."""
     if state.reports_in_log or services.plans.recorded(contract.folder, "VERIFICATION") is None:
         return ()  # there is none, or somebody else wrote it
@@ -356,7 +356,7 @@ def reports_of(services: Services, contract: Contract, state: RunState) -> dict[
         texts[path] = text
     kept = [task for task in state.tasks if state.tasks[task].checkpoint is not None and task in contract.tasks]
     texts.update((path, text) for path, text in checkpoints(services, state, contract, kept) if text is not None)
-    texts.update(contexts(services, state, contract))
+    texts.update(handovers(services, state, contract))
     return {path: services.redactor.redact(text) for path, text in texts.items()}
 
 

@@ -44,7 +44,7 @@ def record_checkpoint(context: RunContext, attempt: Attempt) -> Attempt:
         attempt = attempt.at(INTENDED)
         context.journal.write(*events, attempt_events.intention(context, attempt))
         context.workspace.end()  # the log has the candidate
-        return complete(context, replace(attempt, logged=attempt.evidence))
+        return commit_and_deliver(context, replace(attempt, logged=attempt.evidence))
     if attempt.outcome != outcome.WAITING:
         events += attempt_events.of_checkpoint(context, attempt, kept, None)
     context.journal.write(*events)
@@ -52,7 +52,7 @@ def record_checkpoint(context: RunContext, attempt: Attempt) -> Attempt:
     return attempt.at(RECORDED)
 
 
-def complete(context: RunContext, attempt: Attempt) -> Attempt:
+def commit_and_deliver(context: RunContext, attempt: Attempt) -> Attempt:
     """Commit and deliver the work of an attempt that the log has. Recovery uses this too.
 
     `commit_refused` says why it is not done. An attempt that fails, because of a hook, is recorded as failed.
@@ -156,10 +156,10 @@ def _deliver(context: RunContext, attempt: Attempt, commit: str | None) -> Attem
         words = history.advance(context.state.branch, commit, attempt.judged_on, attempt.task.id, own)
         if words:
             return attempt.at(RECORDED, commit_refused=words)
-    return finish(context, attempt, kept, commit)
+    return record_delivered(context, attempt, kept, commit)
 
 
-def finish(context: RunContext, attempt: Attempt, kept: Snapshot, commit: str | None) -> Attempt:
+def record_delivered(context: RunContext, attempt: Attempt, kept: Snapshot, commit: str | None) -> Attempt:
     """Record the checkpoint of work that is delivered. Recovery uses this too."""
     context.journal.write(*attempt_events.of_checkpoint(context, attempt, kept, commit))
     return attempt.at(RECORDED)

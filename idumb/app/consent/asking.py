@@ -70,7 +70,7 @@ def ask(services: Services, need: Need, missing: Sequence[Change], subject: Subj
         if services.asker.interactive and not approve:  # the question has just listed them
             refused.details |= {"evidence": [], "choices": []}
         if subject.waits and not approve and not services.asker.interactive:
-            refused = _kept(services, refused, asked, subject, parts)
+            refused = _stored(services, refused, asked, subject, parts)
         raise refused
 
 
@@ -102,7 +102,7 @@ def require_known(services: Services, need: Need, approve: Collection[str], *, a
     )
 
 
-class Kept(Struct, frozen=True):
+class Unanswered(Struct, frozen=True):
     """A question that waits. `phase` is "" if it is only about agents of roles. `command` continues afterwards."""
 
     question: Decision
@@ -118,16 +118,17 @@ class Kept(Struct, frozen=True):
         return (self.worktree, self.phase) if self.phase else (self.worktree, "", *sorted(self.parts))
 
 
-def _kept(
+def _stored(
     services: Services, refused: Refusal, asked: Decision, subject: Subject, parts: Mapping[str, Part]
 ) -> Refusal:
     """Store a question. Return the refusal to raise, which names the question if it could be stored."""
-    kept = Kept(asked, str(again(services)), subject.phase, services.worktree, services.clock.now(), parts)
+    waiting = Unanswered(asked, str(again(services)), subject.phase, services.worktree, services.clock.now(), parts)
     try:
-        for earlier in all_kept(services):
-            if earlier.subject == kept.subject:
+        for earlier in unanswered(services):
+            if earlier.subject == waiting.subject:
                 services.consent.forget_question(earlier.question.id)
-        services.consent.keep_question(asked.id, {**asdict(kept), "question": asked.row(), "parts": to_builtins(parts)})
+        record = {**asdict(waiting), "question": asked.row(), "parts": to_builtins(parts)}
+        services.consent.keep_question(asked.id, record)
     except OSError:  # the state directory is not writable; the hint names the option that gives consent
         return refused
     later = Choice("later", "consent later", "nothing runs until then", Action.of("decide", asked.id, YES))
@@ -135,19 +136,19 @@ def _kept(
     return Waiting(refused.code, refused.message, hint=refused.step, details={**refused.details, "choices": choices})
 
 
-def all_kept(services: Services) -> tuple[Kept, ...]:
-    """Every stored question, oldest first. Damaged ones are ignored."""
+def unanswered(services: Services) -> tuple[Unanswered, ...]:
+    """Return every stored question, oldest first. Damaged ones are ignored."""
     questions = (_read(name, record) for name, record in services.consent.questions())
     return tuple(sorted((q for q in questions if q is not None), key=lambda q: (q.at, q.question.id)))
 
 
-def _read(name: str, record: Mapping[str, Any]) -> Kept | None:
+def _read(name: str, record: Mapping[str, Any]) -> Unanswered | None:
     try:
         asked, parts = Decision.recorded(record["question"]), grants.parts_of(record["parts"])
         command, phase, worktree, at = (str(record[key]) for key in ("command", "phase", "worktree", "at"))
     except (KeyError, TypeError, ValueError):
         return None
-    return None if parts is None or asked.id != name else Kept(asked, command, phase, worktree, at, parts)
+    return None if parts is None or asked.id != name else Unanswered(asked, command, phase, worktree, at, parts)
 
 
 def words_of_binding(

@@ -74,7 +74,7 @@ def _judges(services: Services) -> dict[str, Part]:
     parts = {}
     for role in bound_judges(services):
         try:
-            parts[role] = of_role(services, filling_of(services, role))
+            parts[role] = of_role(services, role_with_binding(services, role))
         except Refusal:  # the verification reports it
             continue
     return parts
@@ -87,11 +87,11 @@ def bound_judges(services: Services) -> tuple[str, ...]:
 
 def of_roles(services: Services, roles: Iterable[str]) -> Need:
     """Return what these roles need; Refusal if one has no binding or its program cannot start."""
-    fillings = [filling_of(services, role) for role in dict.fromkeys(roles)]
+    fillings = [role_with_binding(services, role) for role in dict.fromkeys(roles)]
     return Need(ROLES, {filled.role: of_role(services, filled) for filled in fillings})
 
 
-def filling_of(services: Services, role: str) -> ResolvedRole:
+def role_with_binding(services: Services, role: str) -> ResolvedRole:
     filled = services.settings.role(role)
     if filled.binding is None:
         raise Refusal(

@@ -70,7 +70,7 @@ def _go_back(services: Services, state: RunState) -> tuple[Choice, ...]:
         return ()
     try:
         loading.locked_contract(services, state)
-        kept_runs.require(services, state, after)
+        kept_runs.require_snapshots(services, state, after)
         preconditions.require_branch(services, state)
     except IdumbError:
         return ()
@@ -92,7 +92,7 @@ def amendment(services: Services, state: RunState, now: Contract) -> tuple[Choic
 def present_contract(services: Services, phase: str) -> Contract | None:
     """The present contract; None if its plans have errors or are missing."""
     try:
-        return loading.runnable(services, loading.load_phase(services, phase))
+        return loading.valid_contract(services, loading.load_phase(services, phase))
     except IdumbError:
         return None
 
@@ -134,7 +134,7 @@ def require_not_dropped(state: RunState) -> None:
         )
 
 
-def require_same(services: Services, contract: Contract, state: RunState) -> None:
+def require_contract_of_run(services: Services, contract: Contract, state: RunState) -> None:
     """Refusal `phase.dropped`, or `run.contract-changed` if this is not the contract of the run."""
     require_not_dropped(state)
     if contract_versions.is_run_of(state, contract):
@@ -229,7 +229,7 @@ def since_lock(services: Services, state: RunState, now: Contract) -> ChangesSin
 # Finished tasks that a new run takes over
 
 
-def carried(contract: Contract, before: RunState) -> tuple[str, ...]:
+def carried_tasks(contract: Contract, before: RunState) -> tuple[str, ...]:
     """The tasks that the previous run finished, that did not change, and whose dependencies are carried too."""
     tasks: dict[str, None] = {}
     for task in contract.order:
@@ -247,7 +247,7 @@ def carried(contract: Contract, before: RunState) -> tuple[str, ...]:
 
 def done_but_changed(contract: Contract, before: RunState) -> tuple[str, ...]:
     """Finished tasks that a new run would repeat on top of their own work; () if the files contain none of it."""
-    kept = carried(contract, before)
+    kept = carried_tasks(contract, before)
     again = [
         task
         for task in before.attempted
@@ -262,15 +262,15 @@ def rollback_target(state: RunState, task: str) -> str:
     return earlier[-1] if earlier else "start"
 
 
-def carry(journal: Journal, contract: Contract, before: RunState) -> list[NewEvent]:
+def events_of_carried(journal: Journal, contract: Contract, before: RunState) -> list[NewEvent]:
     """Return the events that record the carried tasks in the new run."""
     carried_events: list[NewEvent] = []
-    for task in carried(contract, before):
+    for task in carried_tasks(contract, before):
         earlier = before.tasks[task]
         if earlier.status == outcome.OMITTED:
             carried_events.append(journal.event("task.omitted", task, by=earlier.omitted_by, reason=earlier.reason))
             continue
-        assert earlier.checkpoint is not None  # noqa: S101 - `carried` requires a checkpoint
+        assert earlier.checkpoint is not None  # noqa: S101 - `carried_tasks` requires a checkpoint
         carried_events.append(
             journal.event(
                 "task.carried",

@@ -280,10 +280,10 @@ def _wrong_phase(plan: Plan, first: Plan) -> Finding:
     return plan.finding("plan.other-phase", "", plan.phase, accepted=first.phase, words={"first": first.path})
 
 
-def runnable(services: Services, loaded: Loaded, present: StartState | None = None) -> Contract:
+def valid_contract(services: Services, loaded: Loaded, present: StartState | None = None) -> Contract:
     """Return the contract if it is valid. InputError with every finding, also about `present` files if they are given.
 
-    `plan_checks.startable` also looks at what exists now.
+    `plan_checks.startable_contract` also looks at what exists now.
     """
     findings = all_findings(services, loaded, present=present)
     count = len(errors(findings))

@@ -34,10 +34,10 @@ def findings(
     return loading.all_findings(services, loaded, mode, present)
 
 
-def startable(services: Services, loaded: Loaded) -> Contract:
+def startable_contract(services: Services, loaded: Loaded) -> Contract:
     """Return the contract if `check-plan` finds no error; it may be approved and run only then. Else InputError."""
     present = None if loaded.contract is None else _present(services, loaded.contract)
-    return loading.runnable(services, loaded, present)
+    return loading.valid_contract(services, loaded, present)
 
 
 def case(services: Services, loaded: Loaded, contract: Contract, mode: str | None = None) -> Case:

@@ -121,7 +121,7 @@ def _starts(context: RunContext, name: str) -> bool:
     return True
 
 
-def require(context: RunContext, attempt: Attempt) -> None:
+def require_unchanged(context: RunContext, attempt: Attempt) -> None:
     """Require, before each attempt, that nothing changed since the lock, and in strict mode a valid approval.
 
     A guided run keeps the plan that it started with, and names an edit of it once. Files are read only if their size,
@@ -255,7 +255,9 @@ _WORDS = {
 }
 
 
-def require_same(services: Services, state: RunState, contract: Contract, *, mode: str | None, accepted: bool) -> None:
+def require_same_environment(
+    services: Services, state: RunState, contract: Contract, *, mode: str | None, accepted: bool
+) -> None:
     """Require that the environment is unchanged before a strict run continues. Refusal `envelope.changed`.
 
     A guided run records what changed. `accepted`: the user accepts it. Nothing is refused if the run has no attempts.

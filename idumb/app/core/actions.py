@@ -226,7 +226,7 @@ def unblocking(contract: Contract, state: RunState | None, shown: Mapping[str, s
     """Return what unblocks a task and can succeed now; [] if the task is not blocked."""
     if shown[task] != outcome.BLOCKED:
         return []
-    causes = schedule.roots(contract, shown, task)
+    causes = schedule.root_causes(contract, shown, task)
     retries = any(shown[cause] == outcome.FAILED for cause in causes)
     retry = [Action.of("resume", contract.phase, "--retry-failed")] if retries else []
     accept = [Action.of("accept", cause, "--why", REASON) for cause in causes]
@@ -253,7 +253,7 @@ def blocked_groups(contract: Contract, state: RunState | None, shown: Mapping[st
     held: dict[str, list[str]] = {}
     for task in contract.order:
         if shown[task] == outcome.BLOCKED:
-            for cause in schedule.roots(contract, shown, task):
+            for cause in schedule.root_causes(contract, shown, task):
                 held.setdefault(cause, []).append(task)
     return [_group(contract, state, shown, cause, tasks) for cause, tasks in held.items()]
 
@@ -355,7 +355,7 @@ def rows(choices: Sequence[Choice]) -> list[dict[str, Any]]:
     return [choice.row() for choice in choices]
 
 
-def command(state: RunState) -> Action:
+def continuing(state: RunState) -> Action:
     """The command that continues a run; an attempt that is open in an editor is submitted first."""
     task = state.opened
     return Action.of("resume", state.phase) if task is None else Action.of("submit", task.id)

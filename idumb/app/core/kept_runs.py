@@ -35,7 +35,7 @@ def freed_before(freed: Mapping[str, int], ref: str, seq: int) -> bool:
     return of_run is not None and not is_record(of_run[3]) and seq < freed.get(of_run[2], 0)
 
 
-def require(services: Services, state: RunState, tasks: Iterable[str]) -> None:
+def require_snapshots(services: Services, state: RunState, tasks: Iterable[str]) -> None:
     """Refusal `snapshots.freed` if what these tasks started from and left is no longer kept."""
     gone = freed(services)
     for task in tasks if gone else ():
@@ -64,7 +64,7 @@ def kept(services: Services) -> dict[str, Any]:
     return {"runs": len(runs), "replaced": len(replaced), "words": words}
 
 
-def holding(services: Services, runs: Collection[str] | None = None) -> list[RunStart]:
+def with_snapshots(services: Services, runs: Collection[str] | None = None) -> list[RunStart]:
     """Return the runs of all working trees that keep snapshots or checkpoints, oldest first; only `runs` if given."""
     matches = map(_NAME.fullmatch, services.history.refs(NAMES))
     found = {match[2] for match in matches if match is not None and not is_record(match[3])}
@@ -84,22 +84,22 @@ def outdated(services: Services) -> list[RunStart]:
 
     since = datetime.fromisoformat(services.clock.now()) - timedelta(days=days)
     own = {start.run: start for start in services.log_files.starts() if start.worktree == services.worktree}
-    holders = (start.run for start in holding(services) if start.run in own)
+    holders = (start.run for start in with_snapshots(services) if start.run in own)
     newest_events = (next(iter(services.log.events(run=run, newest_first=True, limit=1))) for run in holders)
     aged = [str(event.run) for event in newest_events if datetime.fromisoformat(event.at) < since]
     old = {run for run in aged if is_finished(run_lookup.run_of(services, run))}
     newest = {start.phase: start for start in own.values()}.values()
-    needed = live((start for start in newest if start.run not in old), lambda run: carried_from(services, run))
+    needed = live_runs((start for start in newest if start.run not in old), lambda run: carried_from(services, run))
     return [own[run] for run in own if run in old - needed]
 
 
 def freed_event(runs: Iterable[RunStart]) -> NewEvent:
-    """Return the event to record before `drop`."""
+    """Return the event to record before `free`."""
     return NewEvent(FREED, {"runs": [start.run for start in runs]})
 
 
-def drop(services: Services, runs: Iterable[RunStart]) -> None:
-    """Drop what these runs keep, with their transcripts. If it is killed, the next one with the same runs does it."""
+def free(services: Services, runs: Iterable[RunStart]) -> None:
+    """Free what these runs keep, with their transcripts. If it is killed, the next one with the same runs does it."""
     for start in runs:
         services.log_files.forget_transcripts(start.run, start.worktree)
         services.history.free(run_ref(services, start.run, "", start.worktree), is_record)
@@ -109,7 +109,7 @@ def is_finished(state: RunState) -> bool:
     return state.state in CLOSED and state.restoring is None and state.verified
 
 
-def live(starts: Iterable[RunStart], carried_from: Callable[[str], Iterable[str]]) -> set[str]:
+def live_runs(starts: Iterable[RunStart], carried_from: Callable[[str], Iterable[str]]) -> set[str]:
     """Return the newest run of each phase in each working tree, and the runs that they took over tasks from."""
     runs: set[str] = set()
     rest = list(_newest(starts))

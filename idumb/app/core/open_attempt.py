@@ -56,7 +56,7 @@ def find(services: Services) -> OpenAttempt | None:
     return None
 
 
-def uncommitted(contract: Contract, state: RunState, settings: Settings) -> str | None:
+def refused_commit(contract: Contract, state: RunState, settings: Settings) -> str | None:
     """The task whose work in an editor passed but whose commit git refused. It can be submitted again."""
     refused = (t for t in contract.order if t in state.tasks and state.tasks[t].intended)
     return next((t for t in refused if contracts.in_editor(contract.plan_of(t), contract.tasks[t], settings)), None)
@@ -71,14 +71,14 @@ def choices(task: str) -> tuple[Choice, ...]:
     )
 
 
-def seconds(services: Services, task_state: TaskState) -> float:
+def seconds_open(services: Services, task_state: TaskState) -> float:
     """Return how long the attempt has been open; 0 if it is not."""
     now = services.clock.now()
     since = (task_state.attempt.opened or {"at": now})["at"]
     return max(0.0, (datetime.fromisoformat(now) - datetime.fromisoformat(since)).total_seconds())
 
 
-def refuse(services: Services, command: str) -> None:
+def refuse_command(services: Services, command: str) -> None:
     """Refusal `attempt.open` for a command that would change files while a task is open."""
     attempt = None if command in _ALLOWED else find(services)
     if attempt is None:
@@ -94,7 +94,7 @@ def refuse(services: Services, command: str) -> None:
     )
 
 
-def require(state: RunState, task_id: str, *, committing: bool = False) -> TaskState:
+def require_open(state: RunState, task_id: str, *, committing: bool = False) -> TaskState:
     """Return the task if it has an open attempt or, with `committing`, its submit was killed during the commit."""
     run_lookup.require_task(state.tasks, task_id, state.phase, f"Run {state.id}")
     task_state = state.tasks[task_id]

@@ -48,7 +48,7 @@ def _pending_status(dependencies: list[str]) -> str:
     return outcome.PENDING
 
 
-def settled(shown: Mapping[str, str]) -> bool:
+def is_settled(shown: Mapping[str, str]) -> bool:
     """Whether every task is completed, accepted, skipped or omitted."""
     return not unfinished(shown)
 
@@ -103,7 +103,7 @@ def dependents(contract: Contract, task: str) -> tuple[str, ...]:
     return tuple(t for t in contract.order if t in needs)
 
 
-def roots(contract: Contract, shown: Mapping[str, str], task: str) -> tuple[str, ...]:
+def root_causes(contract: Contract, shown: Mapping[str, str], task: str) -> tuple[str, ...]:
     """The failed and skipped tasks that block a task, directly or indirectly, nearest first."""
     causes: dict[str, None] = {}
     seen, waiting = {task}, [task]

@@ -36,7 +36,7 @@ class Ending(Struct, frozen=True):
     fields: Mapping[str, str] = field(default_factory=dict)
 
 
-def following(context: RunContext, task: Task, dirty: tuple[str, ...] = ()) -> Move:
+def next_move(context: RunContext, task: Task, dirty: tuple[str, ...] = ()) -> Move:
     """Return what follows for a task now; `dirty` are files of its that the user has changed."""
     state, plan, record = context.state, context.plans[task.id], context.state.tasks[task.id]
     return follow.follow(task, plan, record, state, _limits(context, task, record, dirty))
@@ -44,10 +44,10 @@ def following(context: RunContext, task: Task, dirty: tuple[str, ...] = ()) -> M
 
 def _from_clean_base(context: RunContext, task: Task) -> Move:
     """Return what follows for a task, which starts a new base only if the user's changes are not in its way."""
-    move = following(context, task)
-    if move.kind != action.START or entry.continues(context, task) or entry.waits_for_verdict(context, task):
+    move = next_move(context, task)
+    if move.kind != action.START or entry.keeps_own_work(context, task) or entry.lacks_only_verdict(context, task):
         return move
-    return following(context, task, task_base.require_clean(context, task))
+    return next_move(context, task, task_base.changed_by_user(context, task))
 
 
 _CONTINUING: Mapping[str, Callable[[RunContext, Task], Attempt | None]] = {
@@ -67,11 +67,11 @@ def advance(context: RunContext, task: Task, *, takes: bool = False) -> Ending:
 
     With `takes`, it begins from what is there.
     """
-    follows = following if takes else _from_clean_base
+    follows = next_move if takes else _from_clean_base
     while (move := follows(context, task)).kind != action.START:
         if move.kind == follow.DONE:
             return Ending("done")
-        ending = perform(context, task, move)
+        ending = carry_out(context, task, move)
         if ending is not None:
             return ending
     budget.tell_blind(context, task)
@@ -103,17 +103,17 @@ def settle(context: RunContext, task: Task, *, ask: bool = False) -> None:
     """
     context = context.of(task)
     while context.state.tasks[task.id].status in (outcome.RUNNING, outcome.WAITING):
-        move = following(context, task)
+        move = next_move(context, task)
         if move.kind in (action.START, follow.HALT):
             return
-        ending = perform(context, task, move, ask=ask)
+        ending = carry_out(context, task, move, ask=ask)
         if ending is not None and ending.kind == REFUSED:
             raise _commit_failed(context, task, ending.words)
         if ending is not None and ending.kind == "waiting":
             return
 
 
-def perform(context: RunContext, task: Task, move: Move, *, ask: bool = True) -> Ending | None:
+def carry_out(context: RunContext, task: Task, move: Move, *, ask: bool = True) -> Ending | None:
     """Carry out a move other than START. Return how the run ends, None if it goes on."""
     if move.kind in _CONTINUING:
         done = _CONTINUING[move.kind](context, task)
@@ -122,7 +122,7 @@ def perform(context: RunContext, task: Task, move: Move, *, ask: bool = True) ->
     number, attempts = record.attempt.number, record.progress.attempts
     match move.kind:
         case follow.ASK:
-            return _put(context, task, move)
+            return _ask(context, task, move)
         case action.RESET:
             # A raised ceiling does not undo a failed attempt.
             kept = {"attempts": attempts} if move.keeps_attempts else {}
@@ -189,7 +189,7 @@ def _on_moved_branch(context: RunContext, attempt: Attempt) -> Ending | None:
     return Ending("waiting", question.what, task.id) if stops else ending
 
 
-def _put(context: RunContext, task: Task, move: Move) -> Ending | None:
+def _ask(context: RunContext, task: Task, move: Move) -> Ending | None:
     """Record a question, and that the task waits for the answer. `_wait` asks it."""
     question = move.question
     if question is None:
@@ -211,7 +211,7 @@ def _wait(context: RunContext, task: Task, move: Move, *, ask: bool) -> Ending |
     for id in record.decisions:
         journal.ask_once(context.services.asker, Decision.recorded(journal.state.decisions[id]))
     left = [id for id in record.decisions if id not in journal.state.answers]
-    return waits if left and following(context, task).kind == action.WAIT else None
+    return waits if left and next_move(context, task).kind == action.WAIT else None
 
 
 def _skipped(context: RunContext, task: Task, number: int, reason: str) -> tuple[NewEvent, ...]:
@@ -237,7 +237,7 @@ def _limits(context: RunContext, task: Task, record: TaskState, dirty: tuple[str
         deviations=deviations,
         secret=exposed_secrets.any_in(services, deviations.undeclared),
         in_editor=contracts.in_editor(plan, task, services.settings),
-        judges_only=entry.waits_for_verdict(context, task),
+        judges_only=entry.lacks_only_verdict(context, task),
         overdue=any(end is not None and not seconds_until(end, services.clock.now()) for end in until),
         just_ended=failures.kind(record.attempt.failure).stops and _just_ended(context, task),
         dirty=dirty,

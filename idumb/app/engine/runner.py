@@ -27,7 +27,7 @@ def run_tasks(context: RunContext) -> Ending:
         if stopped is not None:
             return stopped
         ending = _run_task(context, context.contract.tasks[task_id])
-        projections.progress(context)
+        projections.write_progress_if_due(context)
         if ending is not None and ending.kind != "waiting":
             return ending
         waiting = ending or waiting
@@ -46,7 +46,7 @@ def _paused(context: RunContext) -> Ending | None:
 
 def _lost(context: RunContext) -> Ending | None:
     """Return why nothing more is built if the user took done work from the branch meanwhile: `resume` asks first."""
-    why = done_work.while_running(context.services, context.state)
+    why = done_work.lost_while_running(context.services, context.state)
     return Ending("waiting", f"waits: {why}") if why else None
 
 
@@ -88,7 +88,7 @@ def require_agents(context: RunContext) -> None:
     """Refuse if a program that builds or validates cannot be started, or nobody agreed to it."""
     services, contract, agents = context.services, context.contract, context.agents
     needs.require_startable(services, contract, agents)
-    phase_grants.require_agents(services, contract, agents, actions.command(context.state))
+    phase_grants.require_agents(services, contract, agents, actions.continuing(context.state))
 
 
 def require_setup(context: RunContext) -> None:

@@ -73,7 +73,7 @@ def judge(context: RunContext, task: Task) -> Attempt | None:
 def _require_present(context: RunContext, attempt: Attempt) -> None:
     """Refuse to commit files that are no longer as they were judged."""
     changed = attempt.ledger.changed
-    if delivery.others(context, attempt):
+    if delivery.conflicting(context, attempt):
         raise Refusal(
             "task.changed-since",
             f"{attempt.task.id} was judged, but its files changed since: {wording.listed(changed)}",
@@ -93,8 +93,8 @@ def finish(context: RunContext, task: Task) -> Attempt | None:
     attempt = context.saved(task)
     if (commit := _commit_of(context, attempt)) is not None:
         kept = record.keep_candidate(context, attempt, delivery.delivered(context, attempt))
-        return record.finish(context, attempt, kept, commit)
-    others = delivery.others(context, attempt)
+        return record.record_delivered(context, attempt, kept, commit)
+    others = delivery.conflicting(context, attempt)
     if not others:
         return _commit_again(context, attempt)
     question = delivery.question(context.state, attempt, others)
@@ -118,7 +118,7 @@ def _commit_again(context: RunContext, attempt: Attempt) -> Attempt:
     """
     delivery.take_back(context, attempt)
     if context.services.history.head().commit == attempt.judged_on:
-        return record.complete(context, attempt)
+        return record.commit_and_deliver(context, attempt)
     return pipeline.lead(context, attempt.again(), pipeline.JUDGE_AGAIN)
 
 

@@ -266,8 +266,8 @@ def _reports(services: Services, state: RunState, contract: Contract, tasks: Seq
     for task in tasks:
         if task in state.tasks and state.tasks[task].checkpoint is None:
             projections.remove(services, checkpoint_path(state.phase, task))
-    touched += projections.ending(services, contract, state)
-    touched += projections.verification(services, contract, state)
+    touched += projections.write_at_end(services, contract, state)
+    touched += projections.rewrite_verification(services, contract, state)
     return tuple(dict.fromkeys(touched))
 
 

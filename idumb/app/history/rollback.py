@@ -83,7 +83,7 @@ def carry_out(services: Services, journal: Journal, contract: Contract, intent: 
     if not undone:
         restore.publish_reports(services, journal, contract, [t for t, k in state.tasks.items() if k.attempt.number])
         return _nothing(state, intent)
-    kept_runs.require(services, state, [task_state.id for task_state in undone])
+    kept_runs.require_snapshots(services, state, [task_state.id for task_state in undone])
     effects = compensation.effects(services, state, contract, undone, intent.past)
     past_and_compensated = {"past": list(effects.past), "compensated": list(effects.compensated)}
     intent = replace(intent, fields={**intent.fields, **past_and_compensated})

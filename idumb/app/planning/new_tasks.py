@@ -158,7 +158,7 @@ def add(services: Services, request: Addition, shipped: Shipped, read: Read | No
         raise InputError("plan.bad-task", "No task is named.", hint=again(services, *draft_plan.NEW_TASK))
     _require_tasks(request.tasks, Action.of("plan", "add-task", request.phase))
     form = _template(services, request.template, shipped)
-    contract = loading.runnable(services, loading.load_phase(services, request.phase))
+    contract = loading.valid_contract(services, loading.load_phase(services, request.phase))
     plan = amend.receiving_plan(contract, request.plan)
     placed = _placed(services, contract, plan, request)
     builder = request.builder or (None if plan.builder or services.settings.builder else _HUMAN)

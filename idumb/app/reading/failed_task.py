@@ -80,7 +80,7 @@ def debug(services: Services, name: str, *, asks: bool, approve: Collection[str]
         },
         "checklist": [{"text": text, "command": command} for text, command in ways],
         "diagnosis": None,
-        "next": _next(state.phase, failure) if is_retried else [actions.command(state) if is_running else see],
+        "next": _next(state.phase, failure) if is_retried else [actions.continuing(state) if is_running else see],
     }
     if asks and role_calls.binding_of(services, agent.DEBUGGER) is not None:
         role_calls.ensure_consent(services, needs.of_roles(services, [agent.DEBUGGER]), approve=approve)

@@ -26,17 +26,17 @@ from idumb.domain.runs.run import RunState
 
 def view(services: Services, phase: str) -> Result:
     """Return the next task and the reasons of the others. Starts nothing. InputError if the plan cannot run."""
-    contract = loading.runnable(services, loading.load_phase(services, phase))
+    contract = loading.valid_contract(services, loading.load_phase(services, phase))
     state = run_lookup.latest_run(services, contract.phase)
     if state is not None:
-        done_work.mark(services, state)
+        done_work.mark_lost(services, state)
     current, statuses = status.current_run(services, contract, state)
     open_now = open_attempt.find(services)
     ready = [t for t in contract.order if statuses[t] in (outcome.READY, outcome.RUNNING)]
     able = ready if open_now is None else [open_now.task] if open_now.phase == contract.phase else []
     first = able[0] if able else None
     others = [t for t in contract.order if statuses[t] not in outcome.UNBLOCKING and t != first]
-    asked = next_steps.pending(current, services.clock.now()) if current else []
+    asked = next_steps.open_questions(current, services.clock.now()) if current else []
     away = current is not None and preconditions.way_back(services, current) is not None
     about = [row for row in status.open_questions(services) if row.get("phase") == contract.phase]
     waiting = [*about, *([] if away else asked)]
@@ -63,7 +63,7 @@ def prepare(services: Services, phase: str) -> Result:
 
     Runs and records nothing. InputError if the plan cannot run.
     """
-    contract = loading.runnable(services, loading.load_phase(services, phase))
+    contract = loading.valid_contract(services, loading.load_phase(services, phase))
     current, statuses = status.current_run(services, contract, run_lookup.latest_run(services, contract.phase))
     unfinished = [task for task in contract.order if statuses[task] not in outcome.ENDED]
     ready = [task for task in unfinished if statuses[task] in (outcome.READY, outcome.RUNNING)]

@@ -46,7 +46,7 @@ def show(services: Services, task: str) -> Result:
         "decisions": [],
     }
     if state is not None and task_id in state.tasks:
-        done_work.mark(services, state)
+        done_work.mark_lost(services, state)
         statuses = schedule.statuses(contract, state)
         data |= next_steps.task_row(state, contract, task_id, statuses)
         attempted_in = run_lookup.attempting_run(services, state, task_id)
@@ -163,7 +163,7 @@ def diff(services: Services, task: str) -> Result:
     state, task_id, _ = _attempted(services, task, None)
     if state.tasks[task_id].work.left_tree is None:
         raise _no_attempt(task_id, "has no attempt that ended")
-    kept_runs.require(services, state, [task_id])
+    kept_runs.require_snapshots(services, state, [task_id])
     return Result({"id": task_id, "run": state.id, **change_of(services, state.tasks[task_id])})
 
 

@@ -180,7 +180,7 @@ def _planned(
     contract: Contract,
     state: RunState | None,
 ) -> tuple[dict[str, Any], Situation]:
-    history = "" if state is None else done_work.mark(services, state)
+    history = "" if state is None else done_work.mark_lost(services, state)
     if state is not None and state.verified and done_work.is_rewritten(services, state):
         history = "its commits were rewritten since"
     current, statuses = current_run(services, contract, state)
@@ -197,7 +197,7 @@ def _planned(
     word = "changed" if changed else "ready"
     if current is not None:
         word = "verified" if current.verified else current.state
-    asked = next_steps.pending(current, services.clock.now()) if current else []
+    asked = next_steps.open_questions(current, services.clock.now()) if current else []
     situation = next_steps.situation(services, contract, current, statuses, asked)
     shown = {
         **row,
@@ -237,7 +237,7 @@ def _why_stopped(current: RunState | None, statuses: Mapping[str, str]) -> str:
     """Return why a run stopped; "" if it was resumed since, or a person settled what was left to do."""
     if current is None or current.state == ACTIVE:  # a killed run is active, too
         return ""
-    return "" if current.state in (FAILED, HALTED) and schedule.settled(statuses) else current.reason
+    return "" if current.state in (FAILED, HALTED) and schedule.is_settled(statuses) else current.reason
 
 
 def _situation(row: Mapping[str, Any], situation: Situation, state: RunState | None) -> Situation:
@@ -317,7 +317,7 @@ def current_run(
         return newest, schedule.statuses(contract, newest)
     blank = RunState()  # with what a new run takes over from the run of an earlier plan
     if newest is not None:
-        blank.tasks.update({task: newest.tasks[task] for task in changed_contract.carried(contract, newest)})
+        blank.tasks.update({task: newest.tasks[task] for task in changed_contract.carried_tasks(contract, newest)})
     return None, schedule.statuses(contract, blank)
 
 

@@ -73,7 +73,7 @@ def amend(services: Services, request: Request, who: str) -> Result:
         if amendment.running_tasks(difference.diff, state):
             rollback.finish_killed(services, journal, difference.contract)
         contract_versions.lock_next(services, journal, next_version)
-        projections.ending(services, next_version.contract, journal.state)
+        projections.write_at_end(services, next_version.contract, journal.state)
     data = {
         "phase": state.phase,
         "run": state.id,
@@ -96,12 +96,12 @@ def amend(services: Services, request: Request, who: str) -> Result:
 def _current(services: Services, request: Request) -> tuple[Contract, RunState]:
     """Return the checked plans and the run; Refusal if the plans were edited and `--from-file` is missing."""
     loaded = loading.load_phase(services, request.phase)
-    contract = plan_checks.startable(services, loaded)
+    contract = plan_checks.startable_contract(services, loaded)
     state = run_lookup.require_run(services, contract.phase)
     preconditions.require_settled(state)
     changed_contract.require_not_dropped(state)
     if not request.from_file:
-        changed_contract.require_same(services, contract, state)
+        changed_contract.require_contract_of_run(services, contract, state)
     elif contract.hash == state.contract.hash:
         raise Refusal(
             "amend.nothing",
@@ -122,7 +122,7 @@ def _amended(
         sources = tuple((p, rewrite.after if p == rewrite.path else data) for p, data in sources)
         loaded = loading.load_sources(services, state.phase, amended.folder, sources)
         try:
-            amended = plan_checks.startable(services, loading.with_links(services, loaded))
+            amended = plan_checks.startable_contract(services, loading.with_links(services, loaded))
         except InputError as problem:  # of the plan as it would be: check-plan does not show them
             edit = Action.of("amend", state.phase, "--from-file")
             problem.step = "Nothing was written; correct the options"

@@ -47,7 +47,7 @@ class Request(Struct, frozen=True):
 
 def approve(services: Services, request: Request) -> Result:
     """Record an approval of the current contract. Runs nothing, and writes nothing in the working tree."""
-    contract = plan_checks.startable(services, loading.load_phase(services, request.phase))
+    contract = plan_checks.startable_contract(services, loading.load_phase(services, request.phase))
     _require_known(contract, request)
     unjudged = plan_checks.open_questions(services, contract)
     answered = _answered_yes(contract, request, unjudged)

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from idumb.app import role_calls
 from idumb.app.consent import asking, needs, phase_grants
-from idumb.app.consent.asking import Kept, Subject
+from idumb.app.consent.asking import Subject, Unanswered
 from idumb.app.consent.phase_grants import PhaseGrants
 from idumb.app.contract import loading, plan_checks
 from idumb.app.core.run_context import RunRequest
@@ -102,7 +102,7 @@ def _of_run(
     )
 
 
-def why_void(services: Services, kept: Kept) -> str:
+def why_void(services: Services, kept: Unanswered) -> str:
     """Return why a question that waits can no longer be answered; "" if it can."""
     try:
         need = needs.of_roles(services, [name for name in kept.parts if name in agent.ROLES])

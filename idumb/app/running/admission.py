@@ -30,7 +30,7 @@ def of_run(request: RunRequest, state: RunState) -> RunRequest:
 
 def admit(services: Services, request: RunRequest) -> Contract:
     """Return the contract once every precondition holds and you agreed to it; Refusal otherwise. Starts nothing."""
-    contract = startable(services, request)
+    contract = startable_contract(services, request)
     if request.mode is not None and request.mode != STRICT and contract.mode == STRICT:
         raise Refusal(
             "mode.strict-plan",
@@ -48,9 +48,9 @@ def admit(services: Services, request: RunRequest) -> Contract:
     return contract
 
 
-def startable(services: Services, request: RunRequest) -> Contract:
+def startable_contract(services: Services, request: RunRequest) -> Contract:
     """Return the checked contract. An amendment that was killed after it had written the plan is finished first."""
-    contract = plan_checks.startable(services, loading.load_phase(services, request.phase))
+    contract = plan_checks.startable_contract(services, loading.load_phase(services, request.phase))
     state = run_lookup.latest_run(services, contract.phase)
     if state is not None and not request.rehearsal and contract_versions.was_agreed(services, state, contract):
         from idumb.app.review import amend  # it imports much, and a command is rarely killed there
@@ -152,7 +152,7 @@ def _require_creatable(services: Services, contract: Contract, state: RunState) 
 
     The failed run would hide the file from a rollback of the run that created it.
     """
-    carried = () if state.verified else changed_contract.carried(contract, state)
+    carried = () if state.verified else changed_contract.carried_tasks(contract, state)
     done = [
         t for t in contract.order if t not in carried and t in state.tasks and state.tasks[t].status in outcome.DONE
     ]

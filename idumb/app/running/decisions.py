@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import asdict, replace
 
 from idumb.app.consent import asking, phase_grants
-from idumb.app.consent.asking import Kept
+from idumb.app.consent.asking import Unanswered
 from idumb.app.contract import contract_versions, loading
 from idumb.app.core import questions, run_lookup
 from idumb.app.core.journal import Journal
@@ -30,7 +30,7 @@ def waiting(services: Services) -> Result:
     """Return every question that waits for an answer, in all phases of this working tree."""
     now, changed, rows = services.clock.now(), list[str](), list[dict[str, Any]]()
     for state in run_lookup.latest_runs(services):
-        asked = next_steps.pending(state, now)
+        asked = next_steps.open_questions(state, now)
         if asked and _is_current(services, state):
             rows += [{**question, "phase": state.phase} for question in asked]
         elif asked:
@@ -61,22 +61,22 @@ def _is_current(services: Services, state: RunState) -> bool:
 
 def consent_questions(services: Services) -> list[dict[str, Any]]:
     """Return questions about consent that could not be asked at a terminal. Outdated ones are omitted."""
-    return [_consent_row(kept) for kept in asking.all_kept(services) if not ask_consent.why_void(services, kept)]
+    return [_consent_row(one) for one in asking.unanswered(services) if not ask_consent.why_void(services, one)]
 
 
-def _consent_row(kept: Kept) -> dict[str, Any]:
+def _consent_row(stored: Unanswered) -> dict[str, Any]:
     """Return the row of a consent question. Its commands answer the question and start nothing."""
-    asked = kept.question
+    asked = stored.question
     answers_it = [replace(c, command=f"idumb decide {asked.id} {c.id}") for c in asked.choices]
     row = replace(asked, choices=tuple(answers_it)).row()
-    return {**row, "phase": kept.phase} if kept.phase else row
+    return {**row, "phase": stored.phase} if stored.phase else row
 
 
 def decide(services: Services, answer: Answer) -> Result:
     """Record an answer, and append it to the plan; `resume` then uses it."""
-    kept = next((kept for kept in asking.all_kept(services) if kept.question.id == answer.decision), None)
-    if kept is not None:
-        return _answer_consent(services, kept, answer)
+    stored = next((one for one in asking.unanswered(services) if one.question.id == answer.decision), None)
+    if stored is not None:
+        return _answer_consent(services, stored, answer)
     of_plan = plan_questions.require_open(services, answer.decision)
     if of_plan is not None:
         _check_choice(of_plan, answer.choice)
@@ -136,7 +136,7 @@ def _require_answerable(services: Services, state: RunState, question: Mapping[s
         why = f"it was open until {until}, and nobody answered, so the answer is no"
         if task is None or task.status != outcome.WAITING:
             hint = Action.of("show", question["task"])
-    elif question["id"] not in {row["id"] for row in next_steps.pending(state)}:
+    elif question["id"] not in {row["id"] for row in next_steps.open_questions(state)}:
         why, hint = "nothing waits for it any more", Action("decisions")
     if why:
         raise plan_questions.void(question["id"], why, hint)
@@ -198,18 +198,18 @@ def _after(question: Mapping[str, Any], phase: str, verified: str | None) -> Act
     return Action("next") if verified == "passed" else Action.of("verify-work", phase)
 
 
-def _answer_consent(services: Services, kept: Kept, answer: Answer) -> Result:
+def _answer_consent(services: Services, stored: Unanswered, answer: Answer) -> Result:
     """Answer a question about consent. The answer is stored with what was agreed to, not in the log or the plan."""
-    why = ask_consent.why_void(services, kept)
+    why = ask_consent.why_void(services, stored)
     if why:
         services.consent.forget_question(answer.decision)
-        raise plan_questions.void(answer.decision, why, f"{kept.command} asks again")
-    _check_choice(kept.question.row(), answer.choice)
+        raise plan_questions.void(answer.decision, why, f"{stored.command} asks again")
+    _check_choice(stored.question.row(), answer.choice)
     agreed = answer.choice == asking.YES
     if agreed:
-        phase_grants.record(services, kept.phase, kept.parts, how=asking.DECIDE, need=kept.question.subject)
+        phase_grants.record(services, stored.phase, stored.parts, how=asking.DECIDE, need=stored.question.subject)
     services.consent.forget_question(answer.decision)
-    return Result(_answered(answer, [kept.command] if agreed else []))
+    return Result(_answered(answer, [stored.command] if agreed else []))
 
 
 def _append_to_plan(services: Services, journal: Journal) -> Contract | None:

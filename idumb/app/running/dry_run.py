@@ -91,7 +91,7 @@ def _prepared(services: Services, request: RunRequest) -> tuple[Contract, RunSta
     else:
         preconditions.require_settled(unfinished)
         accepted = request.accept_changed
-        run_lock.require_same(services, unfinished, contract, mode=request.mode, accepted=accepted)
+        run_lock.require_same_environment(services, unfinished, contract, mode=request.mode, accepted=accepted)
     return contract, newest
 
 
@@ -117,7 +117,7 @@ def _carry_over(journal: Journal, contract: Contract, newest: RunState | None) -
     """Record what the user's newest run has already done or skipped; return those tasks."""
     if newest is None:
         return frozenset()
-    events = changed_contract.carry(journal, contract, newest)
+    events = changed_contract.events_of_carried(journal, contract, newest)
     done = {e.task for e in events}
     skipped = [
         t

@@ -91,7 +91,7 @@ def run_quick(services: Services, quick_request: QuickRequest, request: RunReque
     sources = [(path, text.encode("utf-8", "surrogateescape"))]
     loaded = loading.with_links(services, loading.load_sources(services, phase, folder, sources))
     try:
-        contract = loading.runnable(services, loaded)
+        contract = loading.valid_contract(services, loaded)
     except InputError as problem:
         first_error = next(iter(finding.errors(problem.findings)), None)
         fix = _FIXES.get(first_error.code, first_error.fix) if first_error is not None else ""

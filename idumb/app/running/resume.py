@@ -47,9 +47,9 @@ _NO_RETRY = Retry()
 
 def resume(services: Services, request: RunRequest, again: Retry = _NO_RETRY) -> Result:
     """Continue the phase's unfinished run, under the same consent."""
-    contract = admission.startable(services, request)
+    contract = admission.startable_contract(services, request)
     state = run_lookup.require_run(services, contract.phase)
-    changed_contract.require_same(services, contract, state)
+    changed_contract.require_contract_of_run(services, contract, state)
     guided = _guided_tasks(contract, state, again)
     if (
         again.judge
@@ -76,7 +76,7 @@ def resume(services: Services, request: RunRequest, again: Retry = _NO_RETRY) ->
     from idumb.app.running import run_lifecycle  # it loads the engine, and often there is nothing to do
 
     preconditions.require_branch(services, state)
-    run_lock.require_same(services, state, contract, mode=request.mode, accepted=request.accept_changed)
+    run_lock.require_same_environment(services, state, contract, mode=request.mode, accepted=request.accept_changed)
     with operation.owned(services, "resume") as owned:
         journal = owned.journal(state)
         preconditions.accept_guarded(services, journal, request.accept_git)
@@ -173,6 +173,6 @@ def ask_and_resume(services: Services, request: RunRequest, result: Result) -> R
 def _next_question(services: Services, phase: str, seen: Collection[str]) -> Decision | None:
     """Return the first question about a failed task that was not asked yet; an answer may settle several."""
     state = run_lookup.latest_run(services, phase)
-    rows = next_steps.pending(state) if state is not None else []
+    rows = next_steps.open_questions(state) if state is not None else []
     row = next((d for d in rows if d["subject"] == questions.EXHAUSTED and d["id"] not in seen), None)
     return None if row is None else Decision.recorded(row)

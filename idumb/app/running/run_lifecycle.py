@@ -43,9 +43,9 @@ def take_up(services: Services, owned: operation.Owned, contract: Contract, requ
         preconditions.begin_branch(services, contract, request.branch)
         start_run(services, journal, contract, request)
     else:
-        changed_contract.require_same(services, contract, state)
+        changed_contract.require_contract_of_run(services, contract, state)
         preconditions.require_branch(services, state)
-        run_lock.require_same(services, state, contract, mode=request.mode, accepted=request.accept_changed)
+        run_lock.require_same_environment(services, state, contract, mode=request.mode, accepted=request.accept_changed)
         finish_restore(services, journal, contract)
         journal.append("run.resumed", reason=f"{request.command} again")
     return journal
@@ -96,7 +96,7 @@ def start_run(services: Services, journal: Journal, contract: Contract, request:
     if request.force and previous is not None and previous.verified:
         events.append(journal.event("phase.forced", phase=contract.phase))
     elif previous is not None:
-        events += changed_contract.carry(journal, contract, previous)
+        events += changed_contract.events_of_carried(journal, contract, previous)
     journal.write(*(replace(event, run=run) for event in events))
 
 
@@ -118,14 +118,14 @@ def supervise(
         by = "stop" if services.owner.stop_request() else "signal"
         reason = run_lookup.why_stopped(services, interrupted)
         journal.append("run.interrupted", reason=reason, by=by)
-        projections.stopped(services, contract, journal.state)
-        interrupted.step = actions.command(journal.state)
+        projections.write_at_stop(services, contract, journal.state)
+        interrupted.step = actions.continuing(journal.state)
         interrupted.details = failure_report.of_interruption(services, journal.state, contract, reason)
         raise
     except (Refusal, WorkFailed) as refusal:
         services.owner.guard()
         journal.append("run.halted", reason=refusal.message)
-        projections.stopped(services, contract, journal.state)
+        projections.write_at_stop(services, contract, journal.state)
         details = {
             "phase": contract.phase,
             **failure_report.of_refusal(services, journal.state, contract, refusal.message),
@@ -141,7 +141,7 @@ def supervise(
 def make_ready(context: RunContext) -> None:
     """Recover from a crash, apply new answers, and require the agents and setup that the run needs."""
     moves.recover(context)
-    if done_work.require_kept(context):
+    if done_work.ask_about_lost(context):
         from idumb.app.history import rollback  # it imports much, and a run rarely starts afresh
 
         intent = rollback.intent_to(context.contract.phase, START)
@@ -169,14 +169,14 @@ def close(
     """Record how the run ended, write its reports, verify it if all tasks are done, and return its result."""
     contract = contract_versions.append_answers(services, journal, contract)
     statuses = schedule.statuses(contract, journal.state)
-    done = schedule.settled(statuses)
+    done = schedule.is_settled(statuses)
     if ending.kind == "done" and actions.is_stuck(statuses):
         groups = actions.blocked_groups(contract, journal.state, statuses)
         ending = replace(ending, words=actions.blocked_summary(groups))
     kinds = {"done": "run.completed" if done else "run.failed", "paused": "run.paused"}
     final = done_work.FinalState()
     if done:
-        final = done_work.at_end(services, journal.state, contract, done_work.scan(services, contract))
+        final = done_work.compare_at_end(services, journal.state, contract, done_work.present_tree(services, contract))
     fields = {**ending.fields, **({"workspace": final.as_dict()} if done else {})}
     journal.append(kinds.get(ending.kind, "run.halted"), reason=ending.words, **fields)
     if done:
@@ -209,12 +209,12 @@ def _result(
 ) -> Result:
     """Return what the command answers: outcome, counts, failure, exit code and next commands."""
     counts = {s: sum(1 for v in statuses.values() if v == s) for s in dict.fromkeys(statuses.values())}
-    done = schedule.settled(statuses)
+    done = schedule.is_settled(statuses)
     word = "complete" if done else _OUTCOMES.get(ending.kind, "partial")
     if not done and not any(s in outcome.DONE for s in statuses.values()) and word == "partial":
         word = "failed"
-    questions = next_steps.pending(state)
-    following = next_steps.available(services, contract, state, statuses, ending.task)
+    questions = next_steps.open_questions(state)
+    following = next_steps.of_run(services, contract, state, statuses, ending.task)
     data: dict[str, Any] = {
         "run": state.id,
         "phase": state.phase,

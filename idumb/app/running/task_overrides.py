@@ -53,7 +53,7 @@ def drop(services: Services, target: str, why: str, who: str) -> Result:
     if state is not None:
         preconditions.require_settled(state)
         if task is not None:
-            changed_contract.require_same(services, contract, state)
+            changed_contract.require_contract_of_run(services, contract, state)
     tasks = tuple(contract.order)
     if task is not None:
         run_lookup.require_task(contract.tasks, task, contract.phase)
@@ -68,7 +68,7 @@ def drop(services: Services, target: str, why: str, who: str) -> Result:
         dropped = journal.event("work.dropped", tasks=list(tasks), whole=task is None, reason=why, by=who)
         fields = {"reason": f"dropped: {why}", "by": who, "commit": None}
         journal.write(dropped, *(journal.event("task.skipped", t, **fields) for t in tasks))
-        projections.ending(services, contract, journal.state)
+        projections.write_at_end(services, contract, journal.state)
     undo = Action.of("undo", "--yes", "--operation", owned.operation)
     going_on = [Action("next") if task is None else Action.of("resume", contract.phase)]
     data = {"phase": contract.phase, "task": task, "tasks": list(tasks), "operation": owned.operation}
@@ -119,12 +119,12 @@ def _override(
 ) -> Result:
     preconditions.require_reason(why, task)
     phase, task_id = run_lookup.find_task(task)
-    contract = loading.runnable(services, loading.load_phase(services, phase))
+    contract = loading.valid_contract(services, loading.load_phase(services, phase))
     run_lookup.require_task(contract.tasks, task_id, phase)
     accepts = kind == "task.accepted"
     before = (run_lookup.latest_run if accepts else run_lookup.require_run)(services, contract.phase)
     if before is not None:
-        changed_contract.require_same(services, contract, before)
+        changed_contract.require_contract_of_run(services, contract, before)
         preconditions.require_settled(before)
         status = before.tasks[task_id].status
         if status in outcome.ENDED and not (accepts and status == outcome.SKIPPED):
@@ -143,7 +143,7 @@ def _override(
         preconditions.require_repository(services)
     if accepts and before is not None:
         preconditions.require_branch(services, before)
-        done_work.refuse(services, before)
+        done_work.refuse_lost(services, before)
     with operation.owned(services, _WORDS[kind]) as owned:
         journal = _journal(services, owned, contract, before, "it began with an accepted task")
         state = journal.state
@@ -155,12 +155,12 @@ def _override(
         journal.write(journal.event(kind, task_id, **fields), *handoffs)
         if then is not None:
             then(journal)
-        projections.ending(services, contract, journal.state)
+        projections.write_at_end(services, contract, journal.state)
     statuses = schedule.statuses(contract, state)
     row = next_steps.task_row(state, contract, task_id, statuses)
     touched = list(state.tasks[task_id].work.touched)
     blocked = actions.blocked_groups(contract, state, statuses)
-    following = next_steps.available(services, contract, state, statuses)
+    following = next_steps.of_run(services, contract, state, statuses)
     data = {"task": row, "commit": fields["commit"], "left": touched, "blocked": blocked, "next": following}
     uncommitted = services.history.uncommitted(guarded)
     words = f"idumb does not commit what {task_id} wrote to protected paths; review it: {wording.listed(uncommitted)}"

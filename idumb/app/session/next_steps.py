@@ -40,7 +40,7 @@ def task_row(state: RunState, contract: Contract, task: str, shown: Mapping[str,
     return row
 
 
-def pending(state: RunState, now: str | None = None) -> list[dict[str, Any]]:
+def open_questions(state: RunState, now: str | None = None) -> list[dict[str, Any]]:
     """Return the open questions: of tasks that wait, failed for good or are to be accepted, and of the phase.
 
     With `now`, those are omitted whose time to answer is over: `resume` records that the answer is no.
@@ -75,11 +75,11 @@ def _has_successor(state: RunState, question: Mapping[str, Any]) -> bool:
     return bool(questions.last_about(same, question["evidence"]) != question["id"])
 
 
-def available(
+def of_run(
     services: Services, contract: Contract, state: RunState, shown: Mapping[str, str], first: str | None = None
 ) -> list[Action]:
     """Return what can be done about a run of the contract. `first` is the task that the command was about."""
-    return [*actions.available(situation(services, contract, state, shown, pending(state), first))]
+    return [*actions.available(situation(services, contract, state, shown, open_questions(state), first))]
 
 
 def situation(
@@ -100,7 +100,7 @@ def situation(
         shown=shown,
         first=first,
         opened=opened,
-        uncommitted=None if state is None else open_attempt.uncommitted(contract, state, services.settings),
+        uncommitted=None if state is None else open_attempt.refused_commit(contract, state, services.settings),
         back=None if state is None else preconditions.way_back(services, state),
         restoring=None if state is None else actions.finishing(state),
         asked=tuple(question["subject"] for question in asked),

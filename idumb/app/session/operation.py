@@ -58,7 +58,7 @@ class Owned(Struct, frozen=True):
                     self.services.history.fold(run_ref(self.services, journal.state.id, ""))
                     if outdated := kept_runs.outdated(self.services):
                         journal.write(replace(kept_runs.freed_event(outdated), run=journal.state.id))
-                        kept_runs.drop(self.services, outdated)
+                        kept_runs.free(self.services, outdated)
             journal.append("operation.finished", command=self.command, error=error)
 
     def _project(self, journal: Journal) -> None:
@@ -85,7 +85,7 @@ def owned(services: Services, command: str, *, force: bool = False) -> Iterator[
         holder = Owned(services, operation, fence, command)
         try:
             preconditions.remove_stale_files(services)
-            open_attempt.refuse(services, command)
+            open_attempt.refuse_command(services, command)
             yield holder
             holder.close(None)
         except IdumbError as problem:

@@ -40,7 +40,7 @@ def deinit(
     if not (going["refs"] or going["folders"] or going["files"]):
         return Result({**going, "removed": False, "backup": None, "next": []})
     with suppress(StoreError):  # a damaged log shows no attempts, and is removed too
-        open_attempt.refuse(services, "deinit")
+        open_attempt.refuse_command(services, "deinit")
     own = services.local_data
     folder = (backup or own.place_for_backup(services.root.rpartition("/")[2])) if keep else None
     if not yes:

@@ -133,7 +133,7 @@ class Look(Struct, frozen=True):
         for state in run_lookup.latest_runs(self.services):
             commits = done_work.lost(self.services, state)
             if commits:
-                words, fix = done_work.words(state, commits), f"idumb resume {state.phase}"
+                words, fix = done_work.words_of_lost(state, commits), f"idumb resume {state.phase}"
                 yield health.warn(words, means="these tasks are not done any more", fix=fix)
 
     def unknown(self) -> Iterator[Symptom]:
@@ -244,7 +244,7 @@ class _Projections(Struct, frozen=True):
             contract = loading.kept_contract(self.services, state) if in_files else None
             if contract is None:
                 continue
-            documents.update(projections.contexts(self.services, state, contract))
+            documents.update(projections.handovers(self.services, state, contract))
             for path, text in projections.checkpoints(self.services, state, contract, contract.order):
                 if text is None:
                     documents.pop(path, None)

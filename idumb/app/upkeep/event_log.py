@@ -100,7 +100,7 @@ def archive(services: Services, *, keep_runs: int) -> Result:
         services.log_files.remove([run for run in archived if _is_whole(services, run)])
         runs = _chosen(services, archived, keep_runs)
         records = [services.log_files.pack(run) for run in runs]
-        freed = kept_runs.holding(services, {*archived, *runs})
+        freed = kept_runs.with_snapshots(services, {*archived, *runs})
         if records or freed:
             events = [NewEvent("operation.started", {"command": "archive"})]
             events += [NewEvent("log.archived", record, run=record["run"]) for record in records]
@@ -108,7 +108,7 @@ def archive(services: Services, *, keep_runs: int) -> Result:
             events.append(NewEvent("operation.finished", {"command": "archive", "error": None}))
             services.log.append(events, operation=owned.operation, fence=owned.fence)
             services.log_files.remove(runs)
-            kept_runs.drop(services, freed)
+            kept_runs.free(services, freed)
     moved = sum(record["events"] for record in records)
     return Result({"moved": moved, "runs": records, "keep_runs": keep_runs, "freed": len(freed)})
 
@@ -120,5 +120,5 @@ def _is_whole(services: Services, run: str) -> bool:
 
 def _chosen(services: Services, archived: Collection[str], keep_runs: int) -> list[str]:
     starts = [start for start in services.log_files.starts() if start.run not in archived]
-    live = kept_runs.live(starts, partial(kept_runs.carried_from, services))
+    live = kept_runs.live_runs(starts, partial(kept_runs.carried_from, services))
     return [start.run for start in starts[:-keep_runs] if start.run not in live]

@@ -29,7 +29,7 @@ def workspace(services: Services, phase: str) -> Result:
     """
     state = run_lookup.named_run(services, phase)
     contract = loading.locked_contract(services, state)
-    final = done_work.at_end(services, state, contract, done_work.scan(services, contract))
+    final = done_work.compare_at_end(services, state, contract, done_work.present_tree(services, contract))
     chain = services.log.verify()
     locked, present = dict(state.contract.plans), contracts.source_hashes(services.plans.plans(contract.folder))
     plans = sorted(path for path in {*locked, *present} if locked.get(path) != present.get(path))

@@ -50,7 +50,7 @@ def gather(services: Services, checks: Checks, contract: Contract, tree: str, jo
             subject = f"{prefix}{criterion.id}"
             if criterion.command:
                 gathered.append(run(subject))
-            elif criterion.proof == HUMAN and schedule.settled(schedule.statuses(contract, journal.state)):
+            elif criterion.proof == HUMAN and schedule.is_settled(schedule.statuses(contract, journal.state)):
                 gathered.append(_human_criterion(services, contract, criterion, subject, tree, journal))
             else:
                 result = evidence.OPINION if criterion.proof == OPINION else evidence.UNPROVEN

@@ -39,9 +39,9 @@ def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: S
 
     `gaps` writes a plan for the open criteria; without `asks`, no agent is called.
     """
-    contract = loading.runnable(services, loading.load_phase(services, phase))
+    contract = loading.valid_contract(services, loading.load_phase(services, phase))
     state = run_lookup.require_run(services, contract.phase)
-    changed_contract.require_same(services, contract, state)
+    changed_contract.require_contract_of_run(services, contract, state)
     preconditions.require_settled(state)
     preconditions.require_repository(services)
     (phase_grants.require_ran if state.verified else phase_grants.require_for)(services, contract, state)
@@ -76,7 +76,7 @@ def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: S
     if plan:
         data["next"] = [Action.of("check-plan", contract.phase), Action.of("execute-phase", contract.phase)]
     if unfinished:
-        following = next_steps.available(services, contract, state, statuses)
+        following = next_steps.of_run(services, contract, state, statuses)
         data["next"] = [action for action in following if action.verb != "verify-work"]
     if record["status"] == "passed":
         return Result(data, errors.EXIT_DONE, warnings)
@@ -142,13 +142,13 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
 
 def _gather(services: Services, journal: Journal, contract: Contract, *, asks: bool) -> Findings:
     checks = services.open_checks(services.here, journal.state.id).given(contract.variables)
-    tree = done_work.scan(services, contract)
+    tree = done_work.present_tree(services, contract)
     judged_tree = task_base.tree_between_attempts(services, journal.state, tree)
     proofs = phase_evidence.gather(services, checks, contract, judged_tree, journal)
     tests, regressions = phase_evidence.of_tasks(services, checks, contract, judged_tree, journal, proofs)
     proofs += tests
     checks.end_processes()
-    final = done_work.at_end(services, journal.state, contract, tree)
+    final = done_work.compare_at_end(services, journal.state, contract, tree)
     outside = phase_evidence.uncovered_criteria(services, contract, tree)
     opinions = phase_evidence.ask_judges(services, journal, contract, [*proofs, *outside], tree) if asks else ()
     of_tasks = projections.evidence_by_task(services, journal.state)
@@ -255,7 +255,7 @@ def apply_answer(services: Services, journal: Journal, contract: Contract) -> tu
     answer = journal.state.answers.get(str(record.get("decision")))
     if answer is None or answer["choice"] != questions.YES:
         return str(record.get("status")), ()
-    present = {**record, "tree": done_work.scan(services, contract)}
+    present = {**record, "tree": done_work.present_tree(services, contract)}
     if _question_id(services, contract, journal.state, present) != record["decision"]:
         return str(record["status"]), (
             "The files have changed since the verification, so your answer does not apply to them.",
@@ -305,5 +305,5 @@ def publish(
         if not journal.state.reports_in_log:
             text = services.documents.verification(contract, record, now=services.clock.now())
             projections.write_report(services, reports[0], text)
-    reports += projections.ending(services, contract, journal.state)
+    reports += projections.write_at_end(services, contract, journal.state)
     return projections.record_reports(services, journal, reports)

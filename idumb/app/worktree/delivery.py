@@ -43,10 +43,10 @@ def deliver(context: RunContext, attempt: Attempt) -> tuple[Conflict, ...]:
     if attempt.in_place:
         changed = [change.path for change in trees.changes(before, attempt.candidate)]
         return trees.restore(attempt.candidate, before, changed) if changed else ()
-    return put(context.services, delivered(context, attempt), before, attempt.base, changed)
+    return write_unless_changed(context.services, delivered(context, attempt), before, attempt.base, changed)
 
 
-def others(context: RunContext, attempt: Attempt) -> tuple[str, ...]:
+def conflicting(context: RunContext, attempt: Attempt) -> tuple[str, ...]:
     """Return the paths that the user's tree has neither as the work has them nor as they were before delivery."""
     entry, present = context.services.trees.entry, context.services.trees.scan(attempt.changed)
     known, paths = (_before(context, attempt), delivered(context, attempt)), attempt.changed
@@ -108,24 +108,24 @@ def kept_files(task: TaskState, without: Collection[str] = ()) -> tuple[str, ...
 
 def deliver_kept(services: Services, task: TaskState, chosen: Sequence[str]) -> None:
     """Write these paths, or none: Refusal `task.changed-since` if one is not as in the base of the work."""
-    conflicts = _write(services, task, chosen)
+    conflicts = _write_kept(services, task, chosen)
     if conflicts:
         raise _changed(task.id, [conflict.path for conflict in conflicts])
 
 
 def deliver_kept_beside(services: Services, task: TaskState, chosen: Sequence[str]) -> tuple[str, ...]:
     """Write these paths, except those that the user changed since; return these."""
-    yours = tuple(conflict.path for conflict in _write(services, task, chosen))
+    yours = tuple(conflict.path for conflict in _write_kept(services, task, chosen))
     if yours:
         deliver_kept(services, task, [path for path in chosen if path not in yours])
     return yours
 
 
-def _write(services: Services, task: TaskState, chosen: Sequence[str]) -> tuple[Conflict, ...]:
+def _write_kept(services: Services, task: TaskState, chosen: Sequence[str]) -> tuple[Conflict, ...]:
     if not chosen or task.checkpoint is None or task.work.base is None:
         return ()
     copy, base = services.open_checkout(), task.work.base
-    return put(services, copy.raw(task.checkpoint.tree, chosen), copy.raw(base, chosen), base, chosen)
+    return write_unless_changed(services, copy.raw(task.checkpoint.tree, chosen), copy.raw(base, chosen), base, chosen)
 
 
 def _changed(task: str, paths: list[str]) -> Refusal:
@@ -147,7 +147,9 @@ def _changed(task: str, paths: list[str]) -> Refusal:
 # What both write.
 
 
-def put(services: Services, work: str, before: str, base: str, paths: Sequence[str]) -> tuple[Conflict, ...]:
+def write_unless_changed(
+    services: Services, work: str, before: str, base: str, paths: Sequence[str]
+) -> tuple[Conflict, ...]:
     """Write these files of `work` over those of `before`: of `base`, with the bytes that git gives them.
 
     Return those that the user changed; then nothing is written.

@@ -69,32 +69,32 @@ def _is_there(services: Services, state: RunState, head: str, path: str, tasks: 
     return any(tree is not None and services.trees.entry(tree, path) == present for tree in trees)
 
 
-def words(state: RunState, gone: Mapping[str, str]) -> str:
+def words_of_lost(state: RunState, gone: Mapping[str, str]) -> str:
     return "; ".join(f"commit {c[:7]} of {task} is no longer on {state.branch or 'HEAD'}" for task, c in gone.items())
 
 
-def while_running(services: Services, state: RunState) -> str:
+def lost_while_running(services: Services, state: RunState) -> str:
     """Return in words what the branch lost of the work of a run since this command looked; "" if it has all of it."""
-    return words(state, lost(services, state)) if is_rewritten(services, state) else ""
+    return words_of_lost(state, lost(services, state)) if is_rewritten(services, state) else ""
 
 
-def mark(services: Services, state: RunState) -> str:
+def mark_lost(services: Services, state: RunState) -> str:
     """Mark what the branch lost as not done, in a state that is only read. Return it in words; "" if there is none."""
     gone = lost(services, state)
-    said = words(state, gone)
+    said = words_of_lost(state, gone)
     for task in gone:
         state.tasks[task] = replace(state.tasks[task], status=outcome.PENDING, reason=said)
     return said
 
 
-def refuse(services: Services, state: RunState) -> None:
+def refuse_lost(services: Services, state: RunState) -> None:
     """Refuse to build on work that the branch lost: `resume` asks what follows."""
     if gone := lost(services, state):
         hint = f"idumb resume {state.phase} asks what follows"
-        raise Refusal("run.history-changed", words(state, gone), hint=hint, details={"phase": state.phase})
+        raise Refusal("run.history-changed", words_of_lost(state, gone), hint=hint, details={"phase": state.phase})
 
 
-def require_kept(context: RunContext) -> bool:
+def ask_about_lost(context: RunContext) -> bool:
     """Ask what follows if the branch lost done work, and do it; return whether the run is to start afresh.
 
     Without an answer, nothing runs.
@@ -105,7 +105,7 @@ def require_kept(context: RunContext) -> bool:
         return False
     task, commits = context.contract.tasks[next(iter(gone))], tuple(gone.values())
     ahead = services.history.descends(services.history.head().commit or "", commits[-1])
-    question = _question(task, state, words(state, gone), commits, ahead=ahead)
+    question = _question(task, state, words_of_lost(state, gone), commits, ahead=ahead)
     answer = context.journal.ask_once(services.asker, question)
     if answer is None:
         decide = f"idumb decide {question.id} {questions.AGAIN}, then idumb resume {state.phase}"
@@ -152,7 +152,7 @@ def bring_back(services: Services, state: RunState, newest: str) -> None:
     name = run_ref(services, state.id, f"before-return-{newest[:12]}")
     trees.snapshot(name, f"before commit {newest[:7]} was brought back")
     raw = services.open_checkout().raw
-    conflicts = delivery.put(services, raw(after, paths), raw(before, paths), before, paths)
+    conflicts = delivery.write_unless_changed(services, raw(after, paths), raw(before, paths), before, paths)
     why = f"you changed {wording.listed(c.path for c in conflicts)}" if conflicts else ""
     why = why or history.advance(branch, newest, head, f"return to {newest[:7]}")
     if why:
@@ -194,9 +194,9 @@ class FinalState(Struct, frozen=True):
         return (f"Not as committed in your working tree: {wording.listed(self.changed, hidden=self.more)}",)
 
 
-def at_end(services: Services, state: RunState, contract: Contract, present: str) -> FinalState:
-    """Compare what is there now; `present` is the `scan` of it. Refusal `snapshots.freed`."""
-    kept_runs.require(services, state, state.attempted)
+def compare_at_end(services: Services, state: RunState, contract: Contract, present: str) -> FinalState:
+    """Compare what is there now; `present` is the `present_tree`. Refusal `snapshots.freed`."""
+    kept_runs.require_snapshots(services, state, state.attempted)
     writers = _last_writers(state)
     committed = {path for path, task in writers.items() if run_lookup.commit_of(state.tasks[task]) is not None}
     head = services.history.head_tree() or present
@@ -206,7 +206,7 @@ def at_end(services: Services, state: RunState, contract: Contract, present: str
     return FinalState(wrong, tuple(changed[:SHOWN]), max(0, len(changed) - SHOWN))
 
 
-def scan(services: Services, contract: Contract) -> str:
+def present_tree(services: Services, contract: Contract) -> str:
     """Return the present tree of the user's files, with the ignored files that tasks declare by name."""
     named = {path for task in contract.tasks.values() for path in ledger.named_paths(task.files)}
     return services.trees.scan(sorted(named))

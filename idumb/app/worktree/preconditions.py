@@ -97,7 +97,7 @@ def why_not_deliver(services: Services, state: RunState) -> str:
     if head.branch != state.branch:
         there, here = state.branch or "a detached HEAD", head.branch or "no branch"
         return f"the run was started on {there}, and HEAD is on {here}"
-    return services.history.in_progress() or done_work.while_running(services, state)
+    return services.history.in_progress() or done_work.lost_while_running(services, state)
 
 
 def require_branch(services: Services, state: RunState) -> None:
@@ -167,15 +167,12 @@ def changed_guarded(services: Services, state: RunState) -> tuple[str, ...]:
 def guarded_changed(when: str, state: RunState, how: Mapping[str, str], changed: Sequence[str]) -> Refusal:
     """Return the refusal for changed files of git's own; `how` has those that nobody accepted, and what changed."""
     flags = " ".join(f"--accept-git {shlex.quote(name)}" for name in changed)
+    go_on = actions.continuing(state)
     return Refusal(
         "git.guarded-changed",
         f"Files of git's own changed {when}: {wording.listed(guarded_words(how))}",
-        hint=f"Check and restore them, then {actions.command(state)}. To keep them: {actions.command(state)} {flags}",
-        details={
-            "go_on": actions.command(state),
-            "accept": f"{actions.command(state)} {flags}",
-            "paths": list(how),
-        },
+        hint=f"Check and restore them, then {go_on}. To keep them: {go_on} {flags}",
+        details={"go_on": go_on, "accept": f"{go_on} {flags}", "paths": list(how)},
     )
 
 

@@ -21,7 +21,7 @@ from idumb.domain.runs.run import RunState
 from idumb.domain.settings import COMMIT_NONE
 
 
-def for_programs(context: RunContext, attempt: Attempt) -> str:
+def tree_for_builder(context: RunContext, attempt: Attempt) -> str:
     """Return the tree that the builder of a new attempt starts from: what the task's commit would be based on.
 
     That is HEAD, with finished work that nobody committed and with the ignored files that the task declares. If the run
@@ -67,7 +67,7 @@ def tree_before(context: RunContext, attempt: Attempt) -> str:
     return context.services.trees.overlay(tree, attempt.base, attempt.from_user) if attempt.from_user else tree
 
 
-def require_clean(context: RunContext, task: Task) -> tuple[str, ...]:
+def changed_by_user(context: RunContext, task: Task) -> tuple[str, ...]:
     """Return the declared files with uncommitted changes of the user, which the task's commit would contain.
 
     He is asked about them before a program starts. Refuse where nobody is asked: in strict mode, in his own tree unless

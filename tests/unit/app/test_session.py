@@ -43,6 +43,6 @@ STARTS = [
 
 
 def test_the_newest_run_of_each_phase_in_each_working_tree_is_live_and_what_it_took_tasks_from() -> None:
-    assert kept_runs.live(STARTS, lambda _: ()) == {"r3", "r4", "r5"}
+    assert kept_runs.live_runs(STARTS, lambda _: ()) == {"r3", "r4", "r5"}
     carried = {"r5": {"r2"}, "r2": {"r1"}, "r1": {"r2"}}
-    assert kept_runs.live(STARTS, lambda run: carried.get(run, ())) == {"r1", "r2", "r3", "r4", "r5"}
+    assert kept_runs.live_runs(STARTS, lambda run: carried.get(run, ())) == {"r1", "r2", "r3", "r4", "r5"}
