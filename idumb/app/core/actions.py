@@ -30,7 +30,7 @@ class Situation(Struct, frozen=True, kw_only=True):
     """What the next steps of a phase depend on.
 
     - `standing`: one of the states above, or of its run. `run`: that of the present contract.
-    - `shown`: the status of every task. `first`: the task that a command was about.
+    - `statuses`: that of every task. `first`: the task that a command was about.
     - `opened`: the task that is open in an editor. `uncommitted`: one whose work passed and git refused the commit.
     - `in_editor`: the tasks that are built in an editor.
     - `restoring`: how an interrupted rollback or undo is finished.
@@ -44,7 +44,7 @@ class Situation(Struct, frozen=True, kw_only=True):
     standing: str
     contract: Contract | None = None
     run: RunState | None = None
-    shown: Mapping[str, str] = field(default_factory=dict)
+    statuses: Mapping[str, str] = field(default_factory=dict)
     first: str | None = None
     opened: str | None = None
     uncommitted: str | None = None
@@ -58,12 +58,12 @@ class Situation(Struct, frozen=True, kw_only=True):
 
     @property
     def ready(self) -> tuple[str, ...]:
-        return tuple(task for task, status in self.shown.items() if status in (outcome.READY, outcome.RUNNING))
+        return tuple(task for task, status in self.statuses.items() if status in (outcome.READY, outcome.RUNNING))
 
     @property
     def failed(self) -> tuple[str, ...]:
         """The failed tasks; first the one that the command was about."""
-        tasks = (task for task, status in self.shown.items() if status == outcome.FAILED)
+        tasks = (task for task, status in self.statuses.items() if status == outcome.FAILED)
         return tuple(sorted(tasks, key=lambda task: task != self.first))
 
 
@@ -152,7 +152,7 @@ def _of_run(now: Situation, run: RunState) -> Iterator[Action]:
     if goes_on and not now.failed:
         return
     yield from _unblock(now)
-    if any(status in outcome.DONE for status in now.shown.values()):
+    if any(status in outcome.DONE for status in now.statuses.values()):
         yield Action.of("verify-work", now.phase, consequence="what is done so far is judged; the phase stays partial")
     yield from _ways_back(now)
 
@@ -175,7 +175,7 @@ def _go_on(now: Situation, run: RunState) -> Iterator[Action]:
         yield Action.of("submit", now.uncommitted, consequence="its work passed, but git refused the commit")
     elif run.state != PAUSED and now.ready and now.ready[0] in now.in_editor:
         yield Action.of("start", now.ready[0], consequence="it is next, and is built in the editor")
-    elif now.ready or run.state == PAUSED or outcome.WAITING in now.shown.values() or _nothing_waits(now):
+    elif now.ready or run.state == PAUSED or outcome.WAITING in now.statuses.values() or _nothing_waits(now):
         failure = run.tasks[now.first].attempt.failure if now.first in run.tasks else None
         words = now.why or "its run is not finished"
         if now.failed and now.asked:
@@ -184,17 +184,17 @@ def _go_on(now: Situation, run: RunState) -> Iterator[Action]:
 
 
 def _nothing_waits(now: Situation) -> bool:
-    return not now.failed and not is_stuck(now.shown)
+    return not now.failed and not is_stuck(now.statuses)
 
 
 def _unblock(now: Situation) -> Iterator[Action]:
     """What unblocks tasks, if nothing else can run."""
     if now.contract is None or now.ready:
         return
-    groups = blocked_groups(now.contract, now.run, now.shown)
+    groups = blocked_groups(now.contract, now.run, now.statuses)
     for group in groups:
         yield from (replace(way, consequence=blocked_summary(groups)) for way in group["actions"])
-    if is_stuck(now.shown):
+    if is_stuck(now.statuses):
         yield Action.of("skip", groups[0]["tasks"][0], "--why", REASON)
 
 
@@ -202,7 +202,7 @@ def _ways_back(now: Situation) -> Iterator[Action]:
     """The rollback of the whole phase; nothing if a completed task is irreversible, because it is refused."""
     if now.contract is None or now.run is None or not now.run.attempted:
         return
-    done = (now.contract.tasks[task] for task, status in now.shown.items() if status in outcome.DONE)
+    done = (now.contract.tasks[task] for task, status in now.statuses.items() if status in outcome.DONE)
     if not any(task.rollback.kind == IRREVERSIBLE and not task.is_human for task in done):
         yield Action.of("rollback", now.phase, "--to", "start")
 
@@ -212,28 +212,30 @@ def _ways_back(now: Situation) -> Iterator[Action]:
 _DONE_TO = {outcome.FAILED: "failed", outcome.SKIPPED: "was skipped"}
 
 
-def why_blocked(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> str:
+def why_blocked(contract: Contract, state: RunState | None, statuses: Mapping[str, str], task: str) -> str:
     """`waits for T1-01 (skipped: no time)`, with the tasks in between."""
     words = []
-    for needed in schedule.blockers(contract, shown, task):
+    for needed in schedule.blockers(contract, statuses, task):
         task_state = state.tasks.get(needed) if state is not None else None
-        reason = task_state.reason if task_state is not None and shown[needed] in _DONE_TO else ""
-        words.append(f"{needed} ({shown[needed]}{f': {reason}' if reason else ''})")
+        reason = task_state.reason if task_state is not None and statuses[needed] in _DONE_TO else ""
+        words.append(f"{needed} ({statuses[needed]}{f': {reason}' if reason else ''})")
     return f"waits for {wording.listed(words)}" if words else "the plan has errors"
 
 
-def unblocking(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> list[Action]:
+def unblocking(contract: Contract, state: RunState | None, statuses: Mapping[str, str], task: str) -> list[Action]:
     """Return what unblocks a task and can succeed now; [] if the task is not blocked."""
-    if shown[task] != outcome.BLOCKED:
+    if statuses[task] != outcome.BLOCKED:
         return []
-    causes = schedule.root_causes(contract, shown, task)
-    retries = any(shown[cause] == outcome.FAILED for cause in causes)
+    causes = schedule.root_causes(contract, statuses, task)
+    retries = any(statuses[cause] == outcome.FAILED for cause in causes)
     retry = [Action.of("resume", contract.phase, "--retry-failed")] if retries else []
     accept = [Action.of("accept", cause, "--why", REASON) for cause in causes]
-    return [*retry, *accept, *_drop_dependency(contract, state, shown, task)]
+    return [*retry, *accept, *_drop_dependency(contract, state, statuses, task)]
 
 
-def _drop_dependency(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> list[Action]:
+def _drop_dependency(
+    contract: Contract, state: RunState | None, statuses: Mapping[str, str], task: str
+) -> list[Action]:
     """The amendment that drops the dependency.
 
     A strict plan is approved as a whole, so only its author changes it. Plans of workflows are never amended.
@@ -241,31 +243,31 @@ def _drop_dependency(contract: Contract, state: RunState | None, shown: Mapping[
     plan = contract.plan_of(task)
     if state is None or STRICT in (state.mode, contract.mode) or plan.dialect == phase_ids.DIALECT or plan.workflow:
         return []
-    droppable = [d for d in schedule.blockers(contract, shown, task) if d in contract.tasks[task].depends_on]
+    droppable = [d for d in schedule.blockers(contract, statuses, task) if d in contract.tasks[task].depends_on]
     if not droppable:
         return []
     flags = [word for needed in droppable for word in ("--drop-dependency", task, needed)]
     return [Action.of("amend", contract.phase, *flags)]
 
 
-def blocked_groups(contract: Contract, state: RunState | None, shown: Mapping[str, str]) -> list[dict[str, Any]]:
+def blocked_groups(contract: Contract, state: RunState | None, statuses: Mapping[str, str]) -> list[dict[str, Any]]:
     """Each failed or skipped task that blocks others: `by`, `status`, `reason`, `tasks`, `actions`."""
     held: dict[str, list[str]] = {}
     for task in contract.order:
-        if shown[task] == outcome.BLOCKED:
-            for cause in schedule.root_causes(contract, shown, task):
+        if statuses[task] == outcome.BLOCKED:
+            for cause in schedule.root_causes(contract, statuses, task):
                 held.setdefault(cause, []).append(task)
-    return [_group(contract, state, shown, cause, tasks) for cause, tasks in held.items()]
+    return [_group(contract, state, statuses, cause, tasks) for cause, tasks in held.items()]
 
 
 def _group(
-    contract: Contract, state: RunState | None, shown: Mapping[str, str], cause: str, tasks: list[str]
+    contract: Contract, state: RunState | None, statuses: Mapping[str, str], cause: str, tasks: list[str]
 ) -> dict[str, Any]:
     task_state = state.tasks.get(cause) if state is not None else None
-    ways = [way for task in tasks for way in unblocking(contract, state, shown, task) if _is_about(way, cause)]
+    ways = [way for task in tasks for way in unblocking(contract, state, statuses, task) if _is_about(way, cause)]
     return {
         "by": cause,
-        "status": shown[cause],
+        "status": statuses[cause],
         "reason": task_state.reason if task_state is not None else "",
         "tasks": tasks,
         "actions": list(dict.fromkeys(ways)),
@@ -285,10 +287,10 @@ def blocked_summary(groups: list[dict[str, Any]]) -> str:
     )
 
 
-def is_stuck(shown: Mapping[str, str]) -> bool:
+def is_stuck(statuses: Mapping[str, str]) -> bool:
     """Whether every unfinished task is blocked, so that nothing can run until the user decides about skipped tasks."""
     held = {outcome.BLOCKED, *outcome.ENDED}
-    return outcome.BLOCKED in shown.values() and set(shown.values()) <= held
+    return outcome.BLOCKED in statuses.values() and set(statuses.values()) <= held
 
 
 def finishing(state: RunState) -> Action | None:
@@ -305,21 +307,6 @@ def finishing(state: RunState) -> Action | None:
 # Choices of refusals
 
 
-def _replan(phase: str, *, strict: bool) -> Choice:
-    """A strict run takes over a changed plan only after it is approved."""
-    steps = (
-        Action.of("check-plan", phase, "--diff"),
-        Action.of("approve", phase),
-        Action.of("amend", phase, "--from-file"),
-    )
-    return Choice(
-        "replan",
-        "change the plan first",
-        "edit its tasks, review the difference, and amend the run; finished tasks that did not change are kept",
-        "; ".join(str(step) for step in steps if strict or step.verb != "approve"),
-    )
-
-
 def start_fresh(phase: str) -> Choice:
     return Choice(
         "start-fresh",
@@ -331,8 +318,11 @@ def start_fresh(phase: str) -> Choice:
 
 def for_paused(state: RunState) -> tuple[Choice, ...]:
     phase, means = state.phase, "finished tasks stay finished; the next task starts"
+    edit = "edit its tasks, review the difference, and amend the run; finished tasks that did not change are kept"
+    approve = f"idumb approve {phase}; " if state.mode == STRICT else ""
+    amend = f"idumb check-plan {phase} --diff; {approve}idumb amend {phase} --from-file"
     go_on = Choice("go-on", "continue with the plan as it is", means, Action.of("resume", phase))
-    return (_replan(phase, strict=state.mode == STRICT), go_on, start_fresh(phase))
+    return (Choice("replan", "change the plan first", edit, amend), go_on, start_fresh(phase))
 
 
 def stopped_by(by: str, why: str) -> str:

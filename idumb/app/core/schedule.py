@@ -31,13 +31,13 @@ def ready(contract: Contract, state: RunState) -> Iterator[str]:
 
 def statuses(contract: Contract, state: RunState) -> dict[str, str]:
     """The displayed status of every task: a pending task is ready, or blocked by a failed or skipped one."""
-    shown: dict[str, str] = {}
+    statuses: dict[str, str] = {}
     for task in contract.order:
         status = state.tasks[task].status if task in state.tasks else outcome.PENDING
         if status in (outcome.PENDING, outcome.READY):
-            status = _pending_status([shown[d] for d in contract.dependencies[task]])
-        shown[task] = status
-    return shown
+            status = _pending_status([statuses[d] for d in contract.dependencies[task]])
+        statuses[task] = status
+    return statuses
 
 
 def _pending_status(dependencies: list[str]) -> str:
@@ -48,14 +48,14 @@ def _pending_status(dependencies: list[str]) -> str:
     return outcome.PENDING
 
 
-def is_settled(shown: Mapping[str, str]) -> bool:
+def is_settled(statuses: Mapping[str, str]) -> bool:
     """Whether every task is completed, accepted, skipped or omitted."""
-    return not unfinished(shown)
+    return not unfinished(statuses)
 
 
-def unfinished(shown: Mapping[str, str]) -> dict[str, str]:
+def unfinished(statuses: Mapping[str, str]) -> dict[str, str]:
     """The tasks that need more work, with their statuses."""
-    return {t: s for t, s in shown.items() if s not in outcome.ENDED}
+    return {t: s for t, s in statuses.items() if s not in outcome.ENDED}
 
 
 def tries_again(task: Task, mode: str, task_state: TaskState, max_attempts: int) -> bool:
@@ -103,20 +103,20 @@ def dependents(contract: Contract, task: str) -> tuple[str, ...]:
     return tuple(t for t in contract.order if t in needs)
 
 
-def root_causes(contract: Contract, shown: Mapping[str, str], task: str) -> tuple[str, ...]:
+def root_causes(contract: Contract, statuses: Mapping[str, str], task: str) -> tuple[str, ...]:
     """The failed and skipped tasks that block a task, directly or indirectly, nearest first."""
     causes: dict[str, None] = {}
     seen, waiting = {task}, [task]
     while waiting:
         for dependency in contract.dependencies[waiting.pop(0)]:
-            if shown[dependency] in (outcome.FAILED, outcome.SKIPPED):
+            if statuses[dependency] in (outcome.FAILED, outcome.SKIPPED):
                 causes[dependency] = None
-            elif shown[dependency] == outcome.BLOCKED and dependency not in seen:
+            elif statuses[dependency] == outcome.BLOCKED and dependency not in seen:
                 seen.add(dependency)
                 waiting.append(dependency)
     return tuple(causes)
 
 
-def blockers(contract: Contract, shown: Mapping[str, str], task: str) -> tuple[str, ...]:
+def blockers(contract: Contract, statuses: Mapping[str, str], task: str) -> tuple[str, ...]:
     """The direct dependencies that block a task."""
-    return tuple(d for d in contract.dependencies[task] if shown[d] not in outcome.UNBLOCKING)
+    return tuple(d for d in contract.dependencies[task] if statuses[d] not in outcome.UNBLOCKING)

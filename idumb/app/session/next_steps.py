@@ -17,9 +17,9 @@ from idumb.domain.contract import Contract
 from idumb.domain.runs.run import RunState
 
 
-def task_row(state: RunState, contract: Contract, task: str, shown: Mapping[str, str]) -> dict[str, Any]:
+def task_row(state: RunState, contract: Contract, task: str, statuses: Mapping[str, str]) -> dict[str, Any]:
     task_state = state.tasks.get(task)
-    row: dict[str, Any] = {"id": task, "title": contract.tasks[task].title, "status": shown[task]}
+    row: dict[str, Any] = {"id": task, "title": contract.tasks[task].title, "status": statuses[task]}
     if task_state is None:
         return row
     row |= {
@@ -33,10 +33,10 @@ def task_row(state: RunState, contract: Contract, task: str, shown: Mapping[str,
             **fields(task_state.checkpoint, "commit", "git_hash", "snapshot", "files"),
             "checkpoint": checkpoint_path(state.phase, task),
         }
-    if shown[task] == outcome.BLOCKED:
-        row["blocked_by"] = list(schedule.blockers(contract, shown, task))
-        row["reason"] = actions.why_blocked(contract, state, shown, task)
-        row["actions"] = actions.unblocking(contract, state, shown, task)
+    if statuses[task] == outcome.BLOCKED:
+        row["blocked_by"] = list(schedule.blockers(contract, statuses, task))
+        row["reason"] = actions.why_blocked(contract, state, statuses, task)
+        row["actions"] = actions.unblocking(contract, state, statuses, task)
     return row
 
 
@@ -76,17 +76,17 @@ def _has_successor(state: RunState, question: Mapping[str, Any]) -> bool:
 
 
 def of_run(
-    services: Services, contract: Contract, state: RunState, shown: Mapping[str, str], first: str | None = None
+    services: Services, contract: Contract, state: RunState, statuses: Mapping[str, str], first: str | None = None
 ) -> list[Action]:
     """Return what can be done about a run of the contract. `first` is the task that the command was about."""
-    return [*actions.available(situation(services, contract, state, shown, open_questions(state), first))]
+    return [*actions.available(situation(services, contract, state, statuses, open_questions(state), first))]
 
 
 def situation(
     services: Services,
     contract: Contract,
     state: RunState | None,
-    shown: Mapping[str, str],
+    statuses: Mapping[str, str],
     asked: Iterable[Mapping[str, Any]] = (),
     first: str | None = None,
 ) -> actions.Situation:
@@ -97,7 +97,7 @@ def situation(
         standing=actions.READY if state is None else state.state,
         contract=contract,
         run=state,
-        shown=shown,
+        statuses=statuses,
         first=first,
         opened=opened,
         uncommitted=None if state is None else open_attempt.refused_commit(contract, state, services.settings),
