@@ -64,7 +64,7 @@ class Owned(Struct, frozen=True):
     def _project(self, journal: Journal) -> None:
         """Update progress.json and state.json."""
         from idumb.app.contract import loading
-        from idumb.app.engine import state_file
+        from idumb.app.session import state_file
 
         state = journal.state
         if state.id and projections.is_behind(self.services, state):

@@ -10,8 +10,7 @@ from idumb.app.attempt import handoff_writer, projections
 from idumb.app.contract import loading
 from idumb.app.core import kept_runs, run_lookup, schedule
 from idumb.app.core.services import STATE_FILE, Services, progress_path, run_ref
-from idumb.app.engine import state_file
-from idumb.app.session import operation
+from idumb.app.session import operation, state_file
 from idumb.app.verify import outside_work
 from idumb.app.worktree import done_work
 from idumb.domain import health, outcome

@@ -14,8 +14,7 @@ from msgspec.structs import replace
 
 from idumb.app.core import actions
 from idumb.app.core.services import Result, Services, from_top
-from idumb.app.engine import state_file
-from idumb.app.session import operation
+from idumb.app.session import operation, state_file
 from idumb.app.worktree import preconditions
 from idumb.domain import paths, project_files, wording
 from idumb.domain.action import Action, Choice, Decision
