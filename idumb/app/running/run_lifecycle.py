@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -30,6 +31,14 @@ from idumb.domain.settings import COMMIT_NONE, REPORTS_NONE
 T = TypeVar("T")
 
 _OUTCOMES = {"waiting": "waiting", "paused": "paused", agent.EDITOR: "waiting"}
+"""The outcome of a run with tasks left by how its loop ended, and the code of its failure."""
+_CODES = {
+    "waiting": "run.waiting",
+    "commit-refused": "git.commit-refused",
+    "halted": "run.halted",
+    "paused": "run.paused",
+    agent.EDITOR: "run.in-editor",
+}
 
 
 def take_up(services: Services, owned: operation.Owned, contract: Contract, request: RunRequest) -> Journal:
@@ -195,7 +204,8 @@ def close(
     warnings = (*published, *phase_evidence.missing_opinions(verification), *remember.offer(services, journal))
     unproven = () if verification is not None else final.wrong
     warnings = (*failure_report.tolerated(journal.state, contract), *unproven, *final.words(), *warnings)
-    return _result(services, journal.state, contract, ending, statuses, verification, warnings)
+    result = _result(services, journal.state, contract, ending, statuses, verification)
+    return replace(result, warnings=warnings)
 
 
 def _result(
@@ -205,23 +215,17 @@ def _result(
     ending: moves.Ending,
     statuses: Mapping[str, str],
     verification: Mapping[str, Any] | None,
-    warnings: tuple[str, ...],
 ) -> Result:
     """Return what the command answers: outcome, counts, failure, exit code and next commands."""
-    counts = {s: sum(1 for v in statuses.values() if v == s) for s in dict.fromkeys(statuses.values())}
-    done = schedule.is_settled(statuses)
-    word = "complete" if done else _OUTCOMES.get(ending.kind, "partial")
-    if not done and not any(s in outcome.DONE for s in statuses.values()) and word == "partial":
-        word = "failed"
-    questions = next_steps.open_questions(state)
     following = next_steps.of_run(services, contract, state, statuses, ending.task)
+    plans = (plan.path for plan in contract.plans)
     data: dict[str, Any] = {
         "run": state.id,
         "phase": state.phase,
         "session": state.session,
-        "outcome": word,
+        "outcome": _outcome(ending, statuses),
         "reason": ending.words,
-        "counts": counts,
+        "counts": dict(Counter(statuses.values())),
         "total": len(statuses),
         "contract_hash": contract.hash,
         "tasks": [next_steps.task_row(state, contract, t, statuses) for t in contract.order],
@@ -230,55 +234,72 @@ def _result(
         "files_modified": len({p for t in state.attempted for p in state.tasks[t].work.touched}),
         "lock_in": None if state.contract.lock_in is None else dict(state.contract.lock_in),
         "verification": verification,
-        "untracked": run_lock.uncommitted_inputs(
-            services, (p.path for p in contract.plans), reports=state.commits_reports
-        ),
-        "decisions": questions,
+        "untracked": run_lock.uncommitted_inputs(services, plans, reports=state.commits_reports),
+        "decisions": next_steps.open_questions(state),
         "blocked": actions.blocked_groups(contract, state, statuses),
         "next": sorted(following, key=lambda action: action.verb != "show"),
     }
-    if word == "complete":
-        if verification is None or verification["status"] == "passed":
-            return Result(data, errors.EXIT_DONE, warnings)
-        status = verification["status"]
-        words = f"verify-work says {status}: {verification['reason']}"
-        return Result(
-            data,
-            errors.EXIT_WAITING if status == "waiting" else errors.EXIT_FAILED,
-            warnings,
-            (f"verification.{status}", f"All tasks of phase {contract.phase} are done, but {words}", data["next"][0]),
-            failure_report.of_verification(services, state, contract, verification),
-        )
-    failed = next((t for t, s in statuses.items() if s in (outcome.FAILED, outcome.RUNNING)), ending.task)
-    if ending.task is not None and statuses.get(ending.task) == outcome.FAILED:
-        failed = ending.task  # the task that ended the run may not be the first that failed
-    if ending.kind == agent.EDITOR or failed not in contract.tasks:
-        failed = None
-    code = errors.EXIT_WAITING if word in {"waiting", "paused"} else errors.EXIT_FAILED
-    if word == "paused":
-        data["choices"] = actions.rows(actions.for_paused(state))
+    if data["outcome"] != "complete":
+        return _incomplete(services, state, contract, ending, statuses, data)
+    if verification is None or verification["status"] == "passed":
+        return Result(data)
+    status = verification["status"]
+    words = f"verify-work says {status}: {verification['reason']}"
+    return Result(
+        data,
+        errors.EXIT_WAITING if status == "waiting" else errors.EXIT_FAILED,
+        failure=(
+            f"verification.{status}",
+            f"All tasks of phase {contract.phase} are done, but {words}",
+            data["next"][0],
+        ),
+        details=failure_report.of_verification(services, state, contract, verification),
+    )
+
+
+def _outcome(ending: moves.Ending, statuses: Mapping[str, str]) -> str:
+    if schedule.is_settled(statuses):
+        return "complete"
+    is_partial = any(status in outcome.DONE for status in statuses.values())
+    return _OUTCOMES.get(ending.kind, "partial" if is_partial else "failed")
+
+
+def _incomplete(
+    services: Services,
+    state: RunState,
+    contract: Contract,
+    ending: moves.Ending,
+    statuses: Mapping[str, str],
+    data: dict[str, Any],
+) -> Result:
+    """Return the answer about a run with tasks left, and why they are left."""
+    failed, questions, counts = _failed_task(contract, ending, statuses), data["decisions"], data["counts"]
     words = ending.words or f"{counts.get(outcome.FAILED, 0)} failed, {counts.get(outcome.BLOCKED, 0)} blocked"
-    error, waits = words, code == errors.EXIT_WAITING
+    error, waits = words, data["outcome"] in {"waiting", "paused"}
+    code = errors.EXIT_WAITING if waits else errors.EXIT_FAILED
     if failed is not None:  # one whose commit git refused has no reason, and one that waits to be delivered runs
-        waits = word == "waiting" and statuses[failed] != outcome.FAILED
+        waits = data["outcome"] == "waiting" and statuses[failed] != outcome.FAILED
         error = state.tasks[failed].reason or ending.words
     failure = failure_report.report(services, state, contract, failed, error, outcome.WAITING if waits else "")
     data["failure"] = None if failed is None else failure
-    slug = {"waiting": "run.waiting", "commit-refused": "git.commit-refused", "halted": "run.halted"}
-    slug |= {"paused": "run.paused", agent.EDITOR: "run.in-editor"}
+    details = {**failure, **({"decisions": [d["id"] for d in questions]} if questions else {})}
+    if data["outcome"] == "paused":
+        details["choices"] = data["choices"] = actions.rows(actions.for_paused(state))
     hint = data["next"][0]
     if ending.kind == "waiting" and not questions and hint.program == "idumb":
         task = state.tasks.get(ending.task or "")
         before = "Write the answer" if task is None or task.status == outcome.WAITING else "Commit them"
         hint = f"{'Change that' if task is not None and task.intended else before}, then {hint}"
-    return Result(
-        data,
-        code,
-        warnings,
-        (slug.get(ending.kind, "run.failed"), f"Phase {contract.phase} is not complete: {words}", hint),
-        {
-            **failure,
-            **({"choices": data["choices"]} if "choices" in data else {}),
-            **({"decisions": [d["id"] for d in questions]} if questions else {}),
-        },
-    )
+    message = f"Phase {contract.phase} is not complete: {words}"
+    return Result(data, code, failure=(_CODES.get(ending.kind, "run.failed"), message, hint), details=details)
+
+
+def _failed_task(contract: Contract, ending: moves.Ending, statuses: Mapping[str, str]) -> str | None:
+    """Return the task that the failure is about: the one that ended the run, if it failed, else the first that did."""
+    if ending.kind == agent.EDITOR:
+        return None
+    if statuses.get(ending.task or "") == outcome.FAILED:
+        return ending.task
+    left = (task for task, status in statuses.items() if status in (outcome.FAILED, outcome.RUNNING))
+    task = next(left, ending.task)
+    return task if task in contract.tasks else None
