@@ -189,7 +189,7 @@ def submit(services: Services, task_name: str, flags: RunRequest, report: str = 
     run_lock.require_same_environment(services, state, contract, mode=request.mode, accepted=request.accept_changed)
     with operation.owned(services, "submit") as owned:
         journal = owned.journal(state)
-        preconditions.accept_guarded(services, journal, request.accept_git)
+        preconditions.accept_guarded_files(services, journal, request.accept_git)
         if state.state in (HALTED, INTERRUPTED):
             journal.append("run.resumed", reason="submit")
         task = contract.tasks[task_id]
@@ -288,11 +288,11 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
     state = run_lookup.require_run(services, phase)
     task_state = open_attempt.require_open(state, task_id)
     contract = loading.locked_contract(services, state)
-    preconditions.require_guarded(services, state, accept_git)
+    preconditions.require_guarded_files(services, state, accept_git)
     preconditions.require_branch(services, state)
     with operation.owned(services, "give-up") as owned:
         journal = owned.journal(state)
-        preconditions.accept_guarded(services, journal, accept_git)
+        preconditions.accept_guarded_files(services, journal, accept_git)
         context = run_context.opened(services, journal, contract, RunRequest(phase, in_place=True))
         reason = f"given up by {by}: {' '.join(why.split())}"
         took = open_attempt.seconds_open(services, task_state)

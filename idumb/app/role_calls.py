@@ -146,7 +146,7 @@ def _call(
             **({"sandbox": result.sandbox} if result.sandbox else {}),
         )
         journal.write(asked)
-    preconditions.tell_changed_guarded(services, role_request.role, before)
+    preconditions.note_guarded_files(services, role_request.role, before)
     if result.sandbox:
         services.reporter.note(f"Sandbox of the {role_request.role}: {result.sandbox}.")
     return result

@@ -35,7 +35,7 @@ def end_processes(context: RunContext, attempt: Attempt) -> Attempt:
     """
     if attempt.result is not None and not context.workspace.in_place:
         context.checks.end_processes()
-        preconditions.require_same_guarded(context, attempt)
+        preconditions.check_guarded_files(context, attempt)
         said = map(context.services.redactor.redact_output, context.workspace.messages(attempt.before.head.commit))
         return replace(attempt, messages=tuple(said))
     return attempt

@@ -60,12 +60,12 @@ def owned(
 ) -> Iterator[tuple[Journal, Contract, bool]]:
     """Own the working tree to restore what a run changed; tell whether a killed restore was finished first."""
     contract = loading.locked_contract(services, state)  # what ran: the plan may be edited or gone by now
-    preconditions.require_guarded(services, state, accept_git)
+    preconditions.require_guarded_files(services, state, accept_git)
     preconditions.require_repository(services)
     preconditions.require_branch(services, state)
     with operation.owned(services, command) as working_tree:
         journal = working_tree.journal(state)
-        preconditions.accept_guarded(services, journal, accept_git)
+        preconditions.accept_guarded_files(services, journal, accept_git)
         yield journal, contract, finish_killed(services, journal, contract)
 
 

@@ -65,7 +65,7 @@ def require_ready(
     """Refuse unless programs can work here, nobody changed how git works, and you agreed to what runs, if it `runs`."""
     if not request.in_place and not request.rehearsal:
         services.checkouts.require_place()
-    preconditions.require_guarded(services, state, request.accept_git)
+    preconditions.require_guarded_files(services, state, request.accept_git)
     preconditions.require_repository(services)
     if runs:
         ask_consent.ensure(services, contract, request)

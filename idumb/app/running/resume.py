@@ -79,7 +79,7 @@ def resume(services: Services, request: RunRequest, again: Retry = _NO_RETRY) ->
     run_lock.require_same_environment(services, state, contract, mode=request.mode, accepted=request.accept_changed)
     with operation.owned(services, "resume") as owned:
         journal = owned.journal(state)
-        preconditions.accept_guarded(services, journal, request.accept_git)
+        preconditions.accept_guarded_files(services, journal, request.accept_git)
         run_lifecycle.finish_restore(services, journal, contract)
         journal.append("run.resumed", reason="resume")
         _reset(services, journal, contract, again, request.on_deviation)

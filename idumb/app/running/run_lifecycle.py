@@ -46,7 +46,7 @@ def take_up(services: Services, owned: operation.Owned, contract: Contract, requ
     state = admission.unfinished_run(services, contract, force=request.force)
     actions.require_not_paused(state)
     journal = owned.journal(state or RunState())
-    preconditions.accept_guarded(services, journal, request.accept_git)
+    preconditions.accept_guarded_files(services, journal, request.accept_git)
     if state is None:
         admission.require_unverified(services, contract, force=request.force)
         preconditions.begin_branch(services, contract, request.branch)

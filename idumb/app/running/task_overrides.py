@@ -139,7 +139,7 @@ def _override(
     if tell is not None:
         _confirm_skip(services, contract, task_id, why, tell)
     if accepts:
-        preconditions.require_guarded(services, before)
+        preconditions.require_guarded_files(services, before)
         preconditions.require_repository(services)
     if accepts and before is not None:
         preconditions.require_branch(services, before)

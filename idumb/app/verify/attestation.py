@@ -33,7 +33,7 @@ def workspace(services: Services, phase: str) -> Result:
     chain = services.log.verify()
     locked, present = dict(state.contract.plans), contracts.source_hashes(services.plans.plans(contract.folder))
     plans = sorted(path for path in {*locked, *present} if locked.get(path) != present.get(path))
-    guarded = preconditions.changed_guarded(services, state)
+    guarded = preconditions.changed_guarded_files(services, state)
     in_repository = [name for name in guarded if not name.startswith(("~/", "/"))]  # not the user's own configuration
     open_now = open_attempt.find(services)
     broken = [

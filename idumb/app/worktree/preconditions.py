@@ -1,7 +1,7 @@
 """The conditions that a repository must meet before idumb works in it, and commits under the user's settings.
 
-Also the files that decide what git runs (hooks, configuration, attributes), which a program could reach although it
-works in a checkout; the branch on which a new run begins; and the files that a killed command left.
+Files that decide what git runs are hooks, configuration and attributes: a program could reach them although it works
+in a checkout.
 """
 
 from __future__ import annotations
@@ -79,7 +79,7 @@ def require_repository(services: Services) -> None:
     """Refuse while a merge or a similar operation is in progress, or if commits are to be made without an identity."""
     obstacle = services.history.obstacle()
     if obstacle is not None and obstacle[0] == INDEX_LOCKED:
-        acquire_and_remove_stale_files(services)
+        _recover_stale_files(services)
         obstacle = services.history.obstacle()
     _refuse(obstacle)
     problem = services.history.identity_problem() if services.settings.git.commit == COMMIT_TASK else None
@@ -89,6 +89,20 @@ def require_repository(services: Services) -> None:
             f"git cannot commit for you: {problem}",
             hint="git config user.name NAME; git config user.email ADDRESS",
         )
+
+
+def require_settled(state: RunState) -> None:
+    """Refuse while a rollback or undo is half done."""
+    if state.restoring is not None:
+        raise Refusal(
+            "rollback.unfinished",
+            f"{state.restoring['words']} was interrupted.",
+            hint=actions.finishing(state),
+            details={"phase": state.phase},
+        )
+
+
+# The branch of a run
 
 
 def why_not_deliver(services: Services, state: RunState) -> str:
@@ -123,18 +137,25 @@ def way_back(services: Services, state: RunState) -> Action | None:
     return Action.of("switch", "-c", branch, newest or "HEAD", consequence=words, program="git")
 
 
-def require_settled(state: RunState) -> None:
-    """Refuse while a rollback or undo is half done."""
-    if state.restoring is not None:
-        raise Refusal(
-            "rollback.unfinished",
-            f"{state.restoring['words']} was interrupted.",
-            hint=actions.finishing(state),
-            details={"phase": state.phase},
-        )
+def begin_branch(services: Services, contract: Contract, requested: str | None) -> None:
+    """Switch to the branch that was requested for a new run, unless HEAD is on it."""
+    settings = services.settings.git
+    configured = settings.branch_name.replace("{phase}", contract.phase) if settings.branch == BRANCH_PHASE else None
+    name = requested or configured
+    if name and services.history.head().branch != name:
+        branches = [ref.removeprefix("refs/heads/") for ref in services.history.refs("refs/heads/")]
+        inside = next((b for b in branches if name.startswith(f"{b}/") or b.startswith(f"{name}/")), None)
+        if inside is not None:
+            words = f"Branch {inside} exists, and git cannot also have {name}: one would be a folder of the other."
+            raise Refusal("git.branch-exists", words, hint="Choose another name: --branch NAME")
+        services.history.begin_branch(name)
+        services.reporter.note(f"on the new branch {name}")
 
 
-def require_guarded(services: Services, state: RunState | None, accepted: Sequence[str] = ()) -> tuple[str, ...]:
+# Files that decide what git runs
+
+
+def require_guarded_files(services: Services, state: RunState | None, accepted: Sequence[str] = ()) -> tuple[str, ...]:
     """Refuse if git's own files changed since the last attempt of a strict run began.
 
     Return the changed ones that a person accepts. Call it before git is asked anything.
@@ -146,52 +167,52 @@ def require_guarded(services: Services, state: RunState | None, accepted: Sequen
     rest = [name for name in changed if name not in accepted]
     if rest:
         how = {name: run.guarded_change(name, before, after) for name in rest}
-        raise guarded_changed(f"since the last attempt in run {state.number} began", state, how, changed)
+        raise _guarded_refusal(f"since the last attempt in run {state.number} began", state, how, changed)
     return changed
 
 
-def accept_guarded(services: Services, journal: Journal, accepted: Sequence[str]) -> None:
+def accept_guarded_files(services: Services, journal: Journal, accepted: Sequence[str]) -> None:
     """Record that a person accepts changed files of git's own; refuse if others changed too."""
-    changed = require_guarded(services, journal.state, accepted)
+    changed = require_guarded_files(services, journal.state, accepted)
     if changed:
         now = dict(services.history.state().guarded)
         journal.append("guarded.accepted", paths=list(changed), guarded=now)
 
 
-def changed_guarded(services: Services, state: RunState) -> tuple[str, ...]:
+def changed_guarded_files(services: Services, state: RunState) -> tuple[str, ...]:
     """Return which of git's own files changed since the last attempt began."""
     before = state.guarded.digests
     return () if before is None else run.guarded_changes(before, services.history.state().guarded)
 
 
-def guarded_changed(when: str, state: RunState, how: Mapping[str, str], changed: Sequence[str]) -> Refusal:
+def _guarded_refusal(when: str, state: RunState, how: Mapping[str, str], changed: Sequence[str]) -> Refusal:
     """Return the refusal for changed files of git's own; `how` has those that nobody accepted, and what changed."""
     flags = " ".join(f"--accept-git {shlex.quote(name)}" for name in changed)
     go_on = actions.continuing(state)
     return Refusal(
         "git.guarded-changed",
-        f"Files of git's own changed {when}: {wording.listed(guarded_words(how))}",
+        f"Files of git's own changed {when}: {wording.listed(_each_with_change(how))}",
         hint=f"Check and restore them, then {go_on}. To keep them: {go_on} {flags}",
         details={"go_on": go_on, "accept": f"{go_on} {flags}", "paths": list(how)},
     )
 
 
-def guarded_words(how: Mapping[str, str]) -> list[str]:
+def _each_with_change(how: Mapping[str, str]) -> list[str]:
     """Return each name with what changed, in parentheses."""
     return [f"{name} ({words})" if words else name for name, words in how.items()]
 
 
-def require_same_guarded(context: RunContext, attempt: Attempt) -> None:
+def check_guarded_files(context: RunContext, attempt: Attempt) -> None:
     """Name what changed while the builder worked. Refusal `git.guarded-changed` in a strict run."""
     how = _changed_since(context.services, attempt.before)
     if how and context.strict:
-        raise guarded_changed(f"while {attempt.task.id} ran", context.state, how, tuple(how))
-    _tell(context.services, f"While {attempt.task.id} ran", how)
+        raise _guarded_refusal(f"while {attempt.task.id} ran", context.state, how, tuple(how))
+    _note_changed(context.services, f"While {attempt.task.id} ran", how)
 
 
-def tell_changed_guarded(services: Services, who: str, before: RepositoryState) -> None:
+def note_guarded_files(services: Services, who: str, before: RepositoryState) -> None:
     """Name what changed since `before`, while a program worked for no run; `who` is its role."""
-    _tell(services, f"While the {who} worked", _changed_since(services, before))
+    _note_changed(services, f"While the {who} worked", _changed_since(services, before))
 
 
 def _changed_since(services: Services, before: RepositoryState) -> dict[str, str]:
@@ -199,9 +220,9 @@ def _changed_since(services: Services, before: RepositoryState) -> dict[str, str
     return {name: _how(name, before, after) for name in run.guarded_changes(before.guarded, after.guarded)}
 
 
-def _tell(services: Services, when: str, how: Mapping[str, str]) -> None:
+def _note_changed(services: Services, when: str, how: Mapping[str, str]) -> None:
     if how:
-        words = f"{when}, files changed that decide what git runs: {wording.listed(guarded_words(how))}"
+        words = f"{when}, files changed that decide what git runs: {wording.listed(_each_with_change(how))}"
         services.reporter.note(f"{words}. Look at them before you use git")
 
 
@@ -217,6 +238,9 @@ def _public_name(key: str) -> str:
     """Return the name of a setting without a part that may be an address with a password in it."""
     section, _, rest = key.partition(".")
     return f"{section}.*.{rest.rpartition('.')[2]}" if section in _ADDRESSED and "." in rest else key
+
+
+# Commits of what is in the user's tree
 
 
 def message_of_run(services: Services, state: RunState, subject: str) -> str:
@@ -252,19 +276,7 @@ def commit_or_fail(services: Services, state: RunState, paths: Sequence[str], me
     return committed.commit
 
 
-def begin_branch(services: Services, contract: Contract, requested: str | None) -> None:
-    """Switch to the branch that was requested for a new run, unless HEAD is on it."""
-    settings = services.settings.git
-    configured = settings.branch_name.replace("{phase}", contract.phase) if settings.branch == BRANCH_PHASE else None
-    name = requested or configured
-    if name and services.history.head().branch != name:
-        branches = [ref.removeprefix("refs/heads/") for ref in services.history.refs("refs/heads/")]
-        inside = next((b for b in branches if name.startswith(f"{b}/") or b.startswith(f"{name}/")), None)
-        if inside is not None:
-            words = f"Branch {inside} exists, and git cannot also have {name}: one would be a folder of the other."
-            raise Refusal("git.branch-exists", words, hint="Choose another name: --branch NAME")
-        services.history.begin_branch(name)
-        services.reporter.note(f"on the new branch {name}")
+# The owner of the working tree, and what a killed one left
 
 
 def shown_owner(holder: Mapping[str, Any] | None) -> dict[str, Any] | None:
@@ -297,7 +309,7 @@ def remove_stale_files(services: Services) -> None:
         )
 
 
-def acquire_and_remove_stale_files(services: Services) -> None:
+def _recover_stale_files(services: Services) -> None:
     """Do the same for a command that is not the owner yet. Refusal `lock.held` if another process is."""
     if killed_operation_start(services) is None:
         return
