@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import Any
 
 from idumb.app.attempt import handoff_writer, projections
@@ -24,9 +24,6 @@ from idumb.domain.proof import ledger
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import COMMIT_TASK
 
-_WORDS = {"task.accepted": "accept", "task.skipped": "skip"}
-
-
 Then = Callable[[Journal], None]
 """What else happens in the same operation."""
 Tell = Callable[[str], None]
@@ -34,14 +31,78 @@ Tell = Callable[[str], None]
 
 def accept(services: Services, task: str, why: str, who: str, then: Then | None = None) -> Result:
     """Accept a task as it is, and commit what it changed, with the reason. In a phase without a run, begin the run."""
-    return _override(services, task, why, who, "task.accepted", then)
+    contract, task_id = _named(services, task, why)
+    before = run_lookup.latest_run(services, contract.phase)
+    if before is not None:
+        _require_left(services, contract, before, task_id, outcome.ENDED - {outcome.SKIPPED})
+    elif contract.mode == STRICT:
+        phase_grants.require_approval(services, contract)
+    preconditions.require_guarded_files(services, before)
+    preconditions.require_repository(services)
+    if before is not None:
+        preconditions.require_branch(services, before)
+        done_work.refuse_lost(services, before)
+    with operation.owned(services, "accept") as owned:
+        journal = _journal(services, owned, contract, before, "it began with an accepted task")
+        guarded = failure_report.protected(services, journal.state, task_id)
+        fields: dict[str, Any] = {"reason": why, "by": who, "commit": None}
+        fields |= _take_work(services, journal, contract, task_id, why, guarded)
+        handoffs = handoff_writer.of_accepted(services, journal, contract, task_id, why)
+        journal.write(journal.event("task.accepted", task_id, **fields), *handoffs)
+        if then is not None:
+            then(journal)
+        projections.write_at_end(services, contract, journal.state)
+    uncommitted = services.history.uncommitted(guarded)
+    words = f"idumb does not commit what {task_id} wrote to protected paths; review it: {wording.listed(uncommitted)}"
+    data = {**_answer(services, contract, journal.state, task_id), "commit": fields["commit"]}
+    return Result(data, warnings=(words,) if uncommitted else ())
 
 
 def skip(
     services: Services, task: str, why: str, who: str, then: Then | None = None, tell: Tell | None = None
 ) -> Result:
     """Skip a task. The tasks that depend on it stay blocked; `tell` gets their names first, or you confirm them."""
-    return _override(services, task, why, who, "task.skipped", then, tell)
+    contract, task_id = _named(services, task, why)
+    state = run_lookup.require_run(services, contract.phase)
+    _require_left(services, contract, state, task_id, outcome.ENDED)
+    if tell is not None:
+        _confirm_skip(services, contract, task_id, why, tell)
+    with operation.owned(services, "skip") as owned:
+        journal = owned.journal(state)
+        journal.append("task.skipped", task_id, reason=why, by=who, commit=None)
+        if then is not None:
+            then(journal)
+        projections.write_at_end(services, contract, state)
+    return Result({**_answer(services, contract, state, task_id), "commit": None})
+
+
+def _named(services: Services, task: str, why: str) -> tuple[Contract, str]:
+    """Return the contract of a task and its id, if there is a reason to override it."""
+    preconditions.require_reason(why, task)
+    phase, task_id = run_lookup.find_task(task)
+    contract = loading.valid_contract(services, loading.load_phase(services, phase))
+    run_lookup.require_task(contract.tasks, task_id, phase)
+    return contract, task_id
+
+
+def _require_left(services: Services, contract: Contract, state: RunState, task: str, ended: Collection[str]) -> None:
+    """Refuse if the run is of another contract, or the task has one of these statuses."""
+    changed_contract.require_contract_of_run(services, contract, state)
+    preconditions.require_settled(state)
+    status = state.tasks[task].status
+    if status in ended:
+        words = f"{task} is already {status}."
+        raise Refusal("task.already-done", words, hint=Action.of("show", task), details={"task": task})
+
+
+def _answer(services: Services, contract: Contract, state: RunState, task: str) -> dict[str, Any]:
+    statuses = schedule.statuses(contract, state)
+    return {
+        "task": next_steps.task_row(state, contract, task, statuses),
+        "left": list(state.tasks[task].work.touched),
+        "blocked": actions.blocked_groups(contract, state, statuses),
+        "next": next_steps.of_run(services, contract, state, statuses),
+    }
 
 
 def drop(services: Services, target: str, why: str, who: str) -> Result:
@@ -112,59 +173,6 @@ def _confirm_skip(services: Services, contract: Contract, task: str, why: str, t
         raise Refusal(
             "skip.not-confirmed", f"Nothing was changed. {what}.", hint=question.choices[0].command, details=details
         )
-
-
-def _override(
-    services: Services, task: str, why: str, who: str, kind: str, then: Then | None, tell: Tell | None = None
-) -> Result:
-    preconditions.require_reason(why, task)
-    phase, task_id = run_lookup.find_task(task)
-    contract = loading.valid_contract(services, loading.load_phase(services, phase))
-    run_lookup.require_task(contract.tasks, task_id, phase)
-    accepts = kind == "task.accepted"
-    before = (run_lookup.latest_run if accepts else run_lookup.require_run)(services, contract.phase)
-    if before is not None:
-        changed_contract.require_contract_of_run(services, contract, before)
-        preconditions.require_settled(before)
-        status = before.tasks[task_id].status
-        if status in outcome.ENDED and not (accepts and status == outcome.SKIPPED):
-            raise Refusal(
-                "task.already-done",
-                f"{task_id} is already {status}.",
-                hint=Action.of("show", task_id),
-                details={"task": task_id},
-            )
-    elif contract.mode == STRICT:
-        phase_grants.require_approval(services, contract)
-    if tell is not None:
-        _confirm_skip(services, contract, task_id, why, tell)
-    if accepts:
-        preconditions.require_guarded_files(services, before)
-        preconditions.require_repository(services)
-    if accepts and before is not None:
-        preconditions.require_branch(services, before)
-        done_work.refuse_lost(services, before)
-    with operation.owned(services, _WORDS[kind]) as owned:
-        journal = _journal(services, owned, contract, before, "it began with an accepted task")
-        state = journal.state
-        fields: dict[str, Any] = {"reason": why, "by": who, "commit": None}
-        guarded = failure_report.protected(services, state, task_id) if accepts else ()
-        if accepts:
-            fields |= _take_work(services, journal, contract, task_id, why, guarded)
-        handoffs = handoff_writer.of_accepted(services, journal, contract, task_id, why) if accepts else ()
-        journal.write(journal.event(kind, task_id, **fields), *handoffs)
-        if then is not None:
-            then(journal)
-        projections.write_at_end(services, contract, journal.state)
-    statuses = schedule.statuses(contract, state)
-    row = next_steps.task_row(state, contract, task_id, statuses)
-    touched = list(state.tasks[task_id].work.touched)
-    blocked = actions.blocked_groups(contract, state, statuses)
-    following = next_steps.of_run(services, contract, state, statuses)
-    data = {"task": row, "commit": fields["commit"], "left": touched, "blocked": blocked, "next": following}
-    uncommitted = services.history.uncommitted(guarded)
-    words = f"idumb does not commit what {task_id} wrote to protected paths; review it: {wording.listed(uncommitted)}"
-    return Result(data, warnings=(words,) if uncommitted else ())
 
 
 def _take_work(
