@@ -36,6 +36,18 @@ class Proof(Struct):
     ran: dict[tuple[str, bool], Evidence] = field(default_factory=dict)
 
 
+class Rerun(Struct, frozen=True):
+    """What was run again: the rows of tasks, those of the phase, and what a person should know."""
+
+    tasks: Sequence[Row]
+    criteria: Sequence[Row] = ()
+    notes: Sequence[str] = ()
+
+    @property
+    def checks(self) -> tuple[Row, ...]:
+        return (*self.criteria, *(check for row in self.tasks for check in row["checks"]))
+
+
 @contextmanager
 def cloned(services: Services, contract: Contract, place: Place, left: frozenset[str]) -> Iterator[Proof | None]:
     """Open a fresh clone that shows what a place has; None if that no longer exists."""
@@ -130,21 +142,14 @@ def unproven(rows: Sequence[Row]) -> list[str]:
     return [row["id"] for row in rows if row["result"] in (MISMATCH, NO_COMMIT)]
 
 
-def answer(
-    phase: str,
-    run: str | None,
-    place: Place | None,
-    rows: list[Row],
-    criteria: list[Row],
-    notes: Sequence[str],
-    ways: Sequence[Action | str],
-) -> Result:
+def answer(phase: str, run: str | None, place: Place | None, again: Rerun, ways: Sequence[Action | str]) -> Result:
     """Return the answer of `prove`; `ways` are the commands that help if something is not proven."""
-    wrong = [*unproven(rows), *(row["subject"] for row in criteria if row["result"] == rerun.NOW_FAILS)]
-    reran = [row for row in (*criteria, *(c for row in rows for c in row["checks"])) if row["result"] != rerun.NOT_RUN]
-    data = {"phase": phase, "run": run, **_named(place), "proven": bool(reran) and not wrong}
-    data |= {"tasks": rows, "criteria": criteria}
-    warnings = tuple(dict.fromkeys(notes))
+    failing = (row["subject"] for row in again.criteria if row["result"] == rerun.NOW_FAILS)
+    wrong = [*unproven(again.tasks), *failing]
+    reran = any(row["result"] != rerun.NOT_RUN for row in again.checks)
+    data = {"phase": phase, "run": run, **_named(place), "proven": reran and not wrong}
+    data |= {"tasks": list(again.tasks), "criteria": list(again.criteria)}
+    warnings = tuple(dict.fromkeys(again.notes))
     if data["proven"]:
         return Result(data, warnings=warnings)
     words = "Nothing is proven: the plan has no check that can be rerun."

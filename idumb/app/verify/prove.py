@@ -9,6 +9,8 @@ import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from idumb.app.consent import phase_grants
 from idumb.app.consent.phase_grants import PhaseGrants
 from idumb.app.contract import loading
@@ -16,7 +18,7 @@ from idumb.app.core import actions, run_lookup
 from idumb.app.core.run_lookup import Place
 from idumb.app.core.services import Result, Services
 from idumb.app.verify import fresh_clone, outside_work
-from idumb.app.verify.fresh_clone import Proof, Row
+from idumb.app.verify.fresh_clone import Proof, Rerun, Row
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, rerun, wording
 from idumb.domain.action import Action, Choice
@@ -68,13 +70,13 @@ def _prove_run(services: Services, phase: str, task: str | None) -> Result:
     phase_grants.require_ran(services, contract, state)
     why = "neither a commit nor a checkpoint has its work"
     rows = {one.id: fresh_clone.row(one.id, one.status, None, fresh_clone.NO_COMMIT, why) for one in chosen}
-    criteria, notes = list[Row](), list[str]()
+    again = Rerun(())
     place = run_lookup.place_of_run(services, state) if task is None else run_lookup.place_of_task(state, chosen[0])
     there = [one for one in chosen if run_lookup.place_of_task(state, one) is not None]
     if place is not None:
-        of_tasks, criteria, notes = _prove(services, state, contract, place, there, whole=task is None)
-        rows |= {row["id"]: row for row in of_tasks}
-    return _result(state, place, [*rows.values()], criteria, notes)
+        again = _prove(services, state, contract, place, there, whole=task is None)
+        rows |= {row["id"]: row for row in again.tasks}
+    return _result(state, place, replace(again, tasks=[*rows.values()]))
 
 
 def _chosen(state: RunState, contract: Contract, task: str | None) -> list[TaskState]:
@@ -94,23 +96,25 @@ def _chosen(state: RunState, contract: Contract, task: str | None) -> list[TaskS
 
 def _prove(
     services: Services, state: RunState, contract: Contract, place: Place, tasks: Sequence[TaskState], *, whole: bool
-) -> tuple[list[Row], list[Row], list[str]]:
-    """Return the rows of the tasks, with `whole` those of the phase, and notes."""
+) -> Rerun:
+    """Run the checks of the tasks again, with `whole` those of the phase, too."""
+
+    def without(why: str) -> Rerun:
+        return Rerun([fresh_clone.row(task.id, task.status, place, fresh_clone.NO_COMMIT, why) for task in tasks])
+
     if place.commit is not None and not services.history.is_named(place.commit):
-        why = f"commit {place.commit[:10]} is on no branch and no tag, so a clone does not have it"
-        return [fresh_clone.row(task.id, task.status, place, fresh_clone.NO_COMMIT, why) for task in tasks], [], []
+        return without(f"commit {place.commit[:10]} is on no branch and no tag, so a clone does not have it")
     with fresh_clone.cloned(services, contract, place, run_lookup.left_paths(state)) as proof:
         if proof is None:
-            why = f"checkpoint {(place.snapshot or '')[:10]} no longer exists"
-            return [fresh_clone.row(task.id, task.status, place, fresh_clone.NO_COMMIT, why) for task in tasks], [], []
+            return without(f"checkpoint {(place.snapshot or '')[:10]} no longer exists")
         rows = [_of_run(proof, state, task, place, whole=whole) for task in tasks]
-        criteria = list(_of_phase(proof, state)) if whole else []
-        failing = any(c["result"] == rerun.NOW_FAILS for c in (*criteria, *(c for row in rows for c in row["checks"])))
+        again = Rerun(rows, list(_of_phase(proof, state)) if whole else [], proof.notes)
+        failing = any(check["result"] == rerun.NOW_FAILS for check in again.checks)
         ignored = [path for path in services.trees.ignored() if not path.startswith(_OWN)] if failing else []
         if ignored:
             words = wording.listed(ignored)
             proof.notes.append(f"The clone has none of the files that git ignores in your working tree: {words}")
-        return rows, criteria, proof.notes
+        return again
 
 
 def _of_run(proof: Proof, state: RunState, task: TaskState, place: Place, *, whole: bool) -> Row:
@@ -151,8 +155,8 @@ def _of_phase(proof: Proof, state: RunState) -> Iterator[Row]:
             yield fresh_clone.not_rerun(subject, row["text"], words, row["result"])
 
 
-def _result(state: RunState, place: Place | None, rows: list[Row], criteria: list[Row], notes: Sequence[str]) -> Result:
-    verify = Action.of("verify-work", state.phase)
+def _result(state: RunState, place: Place | None, again: Rerun) -> Result:
+    verify, rows = Action.of("verify-work", state.phase), again.tasks
     wrong, hidden = fresh_clone.unproven(rows), [row["id"] for row in rows if row["checkpoint"] is not None]
     ways: list[Action | str] = [Action.of("show", wrong[0]), verify] if wrong else [verify]
     for row in rows:
@@ -160,8 +164,8 @@ def _result(state: RunState, place: Place | None, rows: list[Row], criteria: lis
             ways = [f"git branch proof-of-{row['id']} {row['commit']}", verify]
     if hidden:
         words = f"{wording.listed(hidden)}: no commit has this work (commit: none), so a hidden checkpoint was proven"
-        notes = [*notes, f"{words}; no clone but one of this repository has it"]
-    return fresh_clone.answer(state.phase, state.id, place, rows, criteria, notes, ways)
+        again = replace(again, notes=[*again.notes, f"{words}; no clone but one of this repository has it"])
+    return fresh_clone.answer(state.phase, state.id, place, again, ways)
 
 
 # The plan at HEAD
@@ -191,9 +195,8 @@ def _prove_head(services: Services, phase: str, task: str | None, approved: tupl
         assert proof is not None  # noqa: S101 - a commit has a tree
         rows = [_of_head(proof, id, Place(commits.get(id)), accepted=verified) for id in chosen]
         criteria = [] if task else fresh_clone.run_again(proof, rerun.checks_of_phase(contract.plans), {})
-    return fresh_clone.answer(
-        contract.phase, None, head, rows, criteria, proof.notes, [Action.of("check-plan", contract.phase)]
-    )
+    again = Rerun(rows, criteria, proof.notes)
+    return fresh_clone.answer(contract.phase, None, head, again, [Action.of("check-plan", contract.phase)])
 
 
 def _require_checked_out(services: Services, commit: str) -> None:
