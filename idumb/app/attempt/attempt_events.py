@@ -26,7 +26,7 @@ _LAST_WORDS = 2000
 _MOST_FILES = 50
 
 
-def intention(context: RunContext, attempt: Attempt) -> NewEvent:
+def of_intention(context: RunContext, attempt: Attempt) -> NewEvent:
     """Return the event that announces the delivery and, if the record has a message, the commit."""
     record = attempt.saved(context.services.clock.monotonic())
     return context.journal.event("checkpoint.intended", attempt.task.id, attempt.number, record=record)
@@ -38,7 +38,7 @@ def new_evidence(context: RunContext, attempt: Attempt) -> list[NewEvent]:
     return [event("evidence.recorded", attempt.task.id, attempt.number, **e.as_dict()) for e in new]
 
 
-def ended(context: RunContext, attempt: Attempt) -> list[NewEvent]:
+def of_end(context: RunContext, attempt: Attempt) -> list[NewEvent]:
     """Return the events of an attempt that ended, or waits. Fields that are empty are omitted at the end."""
     task, result, verdict = attempt.task, attempt.result, attempt.verdict_of_validator
     here, now = attempt.in_place or attempt.outcome == outcome.COMPLETED, context.services.clock.monotonic()
@@ -130,7 +130,7 @@ def _plain(result: AgentResult) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if name not in _ELSEWHERE | empty}
 
 
-def asked(context: RunContext, attempt: Attempt) -> list[NewEvent]:
+def of_questions(context: RunContext, attempt: Attempt) -> list[NewEvent]:
     task, number, journal = attempt.task.id, attempt.number, context.journal
     new = (question for question in attempt.questions if question.id not in journal.state.decisions)
     events = [journal.question_event(question, task, number) for question in new]
@@ -150,7 +150,7 @@ def of_checkpoint(context: RunContext, attempt: Attempt, kept: Snapshot, commit:
     events = [checkpoint(context, attempt.task, attempt.number, kept, commit, **ended, **found)]
     if done:
         events.append(context.journal.event("task.completed", attempt.task.id, attempt.number, reason=attempt.reason))
-        events += handoff_writer.of_attempt(context, attempt)
+        events += handoff_writer.events_of_attempt(context, attempt)
         events += steps.omissions(context, attempt)
     return events
 

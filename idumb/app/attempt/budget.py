@@ -36,11 +36,11 @@ def _spans(settings: Settings, state: RunState, task: str | None) -> Iterator[tu
             spent = state.tasks[task].progress.spent
         else:
             spent = spending.total(state.spent.values()) if scope == RUN else state.spent.get(scope, Spent())
-        raised = spending.raise_ceiling(ceiling, questions.raises(state, task if scope == TASK else None, scope))
+        raised = spending.raise_ceiling(ceiling, questions.times_raised(state, task if scope == TASK else None, scope))
         yield scope, raised if task is not None else replace(raised, attempts=None), spent
 
 
-def of_attempt(context: RunContext, task: Task) -> dict[str, Any]:
+def fields_of_attempt(context: RunContext, task: Task) -> dict[str, Any]:
     """Return fields of an attempt that begins now: its `ceilings` with what is used, and the `allowance` left."""
     spans = tuple(_spans(context.services.settings, context.state, task.id))
     return {
@@ -73,7 +73,7 @@ def is_stopped(state: RunState, task: str, ceiling: CeilingReached) -> bool:
     return last[-1:] == [STOP]
 
 
-def tell_blind(context: RunContext, task: Task) -> None:
+def note_if_blind(context: RunContext, task: Task) -> None:
     """Report once that a ceiling cannot hold, because agents did not report what they used."""
     for scope, ceiling, spent in _spans(context.services.settings, context.state, task.id):
         if spending.is_blind(ceiling, spent):
@@ -83,7 +83,7 @@ def tell_blind(context: RunContext, task: Task) -> None:
 
 def question(task: Task, reached: CeilingReached, state: RunState) -> Decision:
     """Return the question at a ceiling. An answer covers only the present amount: the next one is asked anew."""
-    number = questions.raises(state, task.id if reached.scope == TASK else None, reached.scope) + 1
+    number = questions.times_raised(state, task.id if reached.scope == TASK else None, reached.scope) + 1
     lasting = "Or change `ceilings` in .idumb/config.yaml and start a new run"
     words = f"{reached.words[:1].upper()}{reached.words[1:]}"
     place = f"roles.{reached.scope}.ceiling" if reached.scope in agent.ROLES else f"ceilings.{reached.scope}"

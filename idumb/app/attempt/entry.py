@@ -41,8 +41,8 @@ def begin(context: RunContext, task: Task) -> Attempt:
         accepted_paths=last.work.accepted_paths,
         awaits_verdict=waits,
         handover=last.context.handover if goes_on and not waits else "",
-        from_user=() if context.workspace.in_place else questions.of_user(context.state, task.id),
-        **budget.of_attempt(context, task),
+        from_user=() if context.workspace.in_place else questions.files_from_user(context.state, task.id),
+        **budget.fields_of_attempt(context, task),
     )
 
 

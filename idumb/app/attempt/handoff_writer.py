@@ -29,7 +29,7 @@ COMPLETED = "handoff.completed"
 _SUMMARY = 4000
 
 
-def of_attempt(context: RunContext, attempt: Attempt) -> list[NewEvent]:
+def events_of_attempt(context: RunContext, attempt: Attempt) -> list[NewEvent]:
     """Return the events that a completed attempt adds to those of its completion."""
     lines = [f"{line.path} ({line.actual})" for line in attempt.ledger.lines if line.path in attempt.ledger.changed]
     summary = attempt.result.reply or attempt.result.message if attempt.result else ""
@@ -37,7 +37,7 @@ def of_attempt(context: RunContext, attempt: Attempt) -> list[NewEvent]:
     return _of_task(context.services, context.journal, context.contract, attempt.task, summary, lines, attempt.outputs)
 
 
-def of_accepted(services: Services, journal: Journal, contract: Contract, task: str, why: str) -> list[NewEvent]:
+def events_of_accepted(services: Services, journal: Journal, contract: Contract, task: str, why: str) -> list[NewEvent]:
     """Return the same events for a task that a person accepted."""
     summary, touched = f"accepted by a person: {why}", journal.state.tasks[task].work.touched
     return _of_task(services, journal, contract, contract.tasks[task], summary, touched, {})
@@ -108,7 +108,7 @@ def path(document: Document) -> str:
     return f"{FOLDER}/{document.handoff_id}.md"
 
 
-def after(context: RunContext, task: Task) -> None:
+def write_of_task(context: RunContext, task: Task) -> None:
     """Write the handoffs of a completed task at once, because a receiver may be waiting."""
     if not task.handoff_to or context.state.tasks[task.id].status not in outcome.DONE:
         return
@@ -127,7 +127,7 @@ def save(services: Services, document: Document) -> None:
         services.reporter.note(f"{path(document)} could not be written: {problem}")
 
 
-def at_end(services: Services, contract: Contract, state: RunState) -> tuple[str, ...]:
+def write_of_run(services: Services, contract: Contract, state: RunState) -> tuple[str, ...]:
     """Write the handoffs of a run that are missing or outdated; return the paths of all of them."""
     if not any(task.handoff_to for task in contract.tasks.values()):
         return ()

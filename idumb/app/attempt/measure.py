@@ -33,7 +33,7 @@ def measure(context: RunContext, attempt: Attempt) -> Attempt:
     """Freeze the files in a tree, and compare what changed since the base with the declared files."""
     measured = _compared(context, freeze(context, attempt))
     undeclared = measured.ledger.undeclared
-    secret_names = exposed_secrets.words_of_names(context, attempt, measured.ledger.changed)
+    secret_names = exposed_secrets.why_names_fail(context, attempt, measured.ledger.changed)
     policy = (
         _policy(context, attempt.task, undeclared) if measured.ledger.deviations and not secret_names else settings.STOP
     )

@@ -185,7 +185,7 @@ def is_behind(services: Services, state: RunState) -> bool:
 def write_at_end(services: Services, contract: Contract, state: RunState) -> tuple[str, ...]:
     """Write everything that the end of a run writes; return the Markdown files, which may be committed."""
     write_at_stop(services, contract, state)
-    handoffs = handoff_writer.at_end(services, contract, state)
+    handoffs = handoff_writer.write_of_run(services, contract, state)
     if state.reports_in_log:
         return handoffs
     path, text = summary(services, contract, state)

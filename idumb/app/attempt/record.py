@@ -39,10 +39,10 @@ def record_checkpoint(context: RunContext, attempt: Attempt) -> Attempt:
     attempt = replace(attempt, message=task_message(context, attempt) if commits else "")
     # A delivery may wait for days, in which git collects objects that no ref has.
     kept = keep_candidate(context, attempt, attempt.candidate)
-    events = [*attempt_events.ended(context, attempt), *attempt_events.asked(context, attempt)]
+    events = [*attempt_events.of_end(context, attempt), *attempt_events.of_questions(context, attempt)]
     if commits or delivers:
         attempt = attempt.at(INTENDED)
-        context.journal.write(*events, attempt_events.intention(context, attempt))
+        context.journal.write(*events, attempt_events.of_intention(context, attempt))
         context.workspace.end()  # the log has the candidate
         return commit_and_deliver(context, replace(attempt, logged=attempt.evidence))
     if attempt.outcome != outcome.WAITING:
@@ -127,7 +127,7 @@ def _with_changes_of_hooks(context: RunContext, attempt: Attempt, changed: str, 
     if failed:
         words = f"a hook changed its files after the proof, and then {wording.listed(failed)} failed"
         return replace(before, evidence=attempt.evidence, verdict=outcome.FAIL).ended(outcome.FAILED, words)
-    context.journal.write(*attempt_events.new_evidence(context, attempt), attempt_events.intention(context, attempt))
+    context.journal.write(*attempt_events.new_evidence(context, attempt), attempt_events.of_intention(context, attempt))
     return replace(attempt, logged=attempt.evidence)
 
 

@@ -211,10 +211,10 @@ def about(
     row = TABLE[name]
     facts = {"task": task.id, "title": task.title, **facts}
     id = f"{task.id}.{row.mark.format(**facts)}.{number}"
-    return replace(asked(name, id, shown, decision=id, without=without, **facts), task=task.id)
+    return replace(from_table(name, id, shown, decision=id, without=without, **facts), task=task.id)
 
 
-def asked(name: str, id: str, shown: Iterable[str], *, without: Iterable[str] = (), **facts: Any) -> Decision:
+def from_table(name: str, id: str, shown: Iterable[str], *, without: Iterable[str] = (), **facts: Any) -> Decision:
     """Return a question of the table with this id."""
     row = TABLE[name]
     choices = tuple(
@@ -364,7 +364,7 @@ def are_kept(state: RunState, task: str, undeclared: Sequence[str]) -> bool:
     return set(undeclared) <= {path for q in answered(state, UNDECLARED, KEEP, task) for path in q["evidence"]}
 
 
-def of_user(state: RunState, task: str) -> tuple[str, ...]:
+def files_from_user(state: RunState, task: str) -> tuple[str, ...]:
     """Return the files of which a task starts from the user's uncommitted version, because he said so."""
     chosen = answered(state, CONFLICT, MINE, task)
     return tuple(path for q in chosen if q["subject"] == BASE for path in q["evidence"])
@@ -412,6 +412,6 @@ def is_current(state: RunState, question: Mapping[str, Any]) -> bool:
 # Ceilings
 
 
-def raises(state: RunState, task: str | None, scope: str) -> int:
+def times_raised(state: RunState, task: str | None, scope: str) -> int:
     """Return how often a person raised a ceiling, of one task or of the whole run."""
     return sum(question["subject"] == scope for question in answered(state, LIMIT, RAISE, task))

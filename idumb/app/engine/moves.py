@@ -51,10 +51,10 @@ def _from_clean_base(context: RunContext, task: Task) -> Move:
 
 
 _CONTINUING: Mapping[str, Callable[[RunContext, Task], Attempt | None]] = {
-    action.FINISH: unfinished_attempts.finish,
-    action.JUDGE: unfinished_attempts.judge,
-    follow.INTERRUPT: unfinished_attempts.interrupt,
-    follow.EXPIRE: unfinished_attempts.expire,
+    action.FINISH: unfinished_attempts.finish_delivery,
+    action.JUDGE: unfinished_attempts.continue_with_answers,
+    follow.INTERRUPT: unfinished_attempts.record_kill,
+    follow.EXPIRE: unfinished_attempts.record_expiry,
 }
 """The moves that continue the attempt of the log. They return it if it went on to its end."""
 REFUSED = "commit-refused"
@@ -74,7 +74,7 @@ def advance(context: RunContext, task: Task, *, takes: bool = False) -> Ending:
         ending = carry_out(context, task, move)
         if ending is not None:
             return ending
-    budget.tell_blind(context, task)
+    budget.note_if_blind(context, task)
     return READY
 
 
@@ -143,7 +143,7 @@ def carry_out(context: RunContext, task: Task, move: Move, *, ask: bool = True) 
 
 def conclude(context: RunContext, attempt: Attempt) -> Ending | None:
     """Hand on the work of a recorded attempt, and ask if it conflicts. Return how the run ends; None if it goes on."""
-    handoff_writer.after(context, attempt.task)
+    handoff_writer.write_of_task(context, attempt.task)
     question = delivery.question(context.state, attempt, attempt.conflicts) if attempt.conflicts else None
     if question is not None and context.journal.answer(question.id) is None:
         return _conflict(context, attempt.task, question)
@@ -235,7 +235,7 @@ def _limits(context: RunContext, task: Task, record: TaskState, dirty: tuple[str
         context.request.max_attempts or services.settings.run.max_attempts,
         decided=context.request.on_deviation is not None,
         deviations=deviations,
-        secret=exposed_secrets.any_in(services, deviations.undeclared),
+        secret=exposed_secrets.in_any_name(services, deviations.undeclared),
         in_editor=contracts.in_editor(plan, task, services.settings),
         judges_only=entry.lacks_only_verdict(context, task),
         overdue=any(end is not None and not seconds_until(end, services.clock.now()) for end in until),

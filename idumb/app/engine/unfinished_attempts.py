@@ -26,7 +26,7 @@ CHANGED = "its files changed after a person judged them"
 UNDELIVERED = "its work conflicts with the files here; the task is built again"
 
 
-def interrupt(context: RunContext, task: Task) -> None:
+def record_kill(context: RunContext, task: Task) -> None:
     """Record an attempt that was killed: its files are kept, and the next one starts from its base."""
     begun = run_lookup.last_event(context.services, "attempt.started", context.run, task.id)
     after = 0 if begun is None else begun.seq
@@ -35,13 +35,13 @@ def interrupt(context: RunContext, task: Task) -> None:
     record_interruption(context, task, str(why or KILLED))
 
 
-def expire(context: RunContext, task: Task) -> None:
+def record_expiry(context: RunContext, task: Task) -> None:
     """Fail an attempt whose question nobody answered in time."""
     attempt = replace(context.saved(task), verdict=outcome.FAIL).ended(outcome.TIMED_OUT, questions.UNANSWERED)
     record.record_checkpoint(context, attempt)
 
 
-def judge(context: RunContext, task: Task) -> Attempt | None:
+def continue_with_answers(context: RunContext, task: Task) -> Attempt | None:
     """Continue an attempt that waited for people, with their answers; None if it must be built again."""
     saved = context.saved(task)
     if saved.deviates and not saved.excusable:  # acceptance forgives nothing else, such as a builder that timed out
@@ -88,7 +88,7 @@ def _as_it_is_now(context: RunContext, attempt: Attempt) -> Attempt:
     return replace(attempt, candidate=context.work.overlay(present, attempt.candidate, attempt.ledger.changed))
 
 
-def finish(context: RunContext, task: Task) -> Attempt | None:
+def finish_delivery(context: RunContext, task: Task) -> Attempt | None:
     """Finish an attempt whose delivery and commit were announced; None if it is built again."""
     attempt = context.saved(task)
     if (commit := _commit_of(context, attempt)) is not None:

@@ -82,7 +82,7 @@ def confirm(services: Services, intent: Intent, target: Target, facts: Sequence[
 
 def keep_present(services: Services, journal: Journal, intent: Intent, target: Target) -> Snapshot:
     """Take a snapshot of the present files. Refuses if the user changed one of the paths."""
-    exposed_secrets.require_no_names(services, target.paths)
+    exposed_secrets.require_public_names(services, target.paths)
     ref = run_ref(services, journal.state.id, f"operations/{journal.operation}/before")
     before = services.trees.snapshot(ref, intent.words, target.paths)
     conflicts = restore_conflicts.find(services, before, target, commits=journal.state.policy == COMMIT_TASK)
@@ -243,7 +243,7 @@ def _uncommitted_before(services: Services, state: RunState, tree: str, paths: S
     carried = any(task.carried_from for task in state.tasks.values())  # committed before this run began
     committed = services.history.committed(None if carried else state.base.commit, back)
     new = {p: e.oid for p, e in back.items() if e.mode != SUBMODULE and e.oid not in committed.get(p, ())}
-    return exposed_secrets.secret_in(services, new).union(path for path in back if path not in committed)
+    return exposed_secrets.paths_with_secret(services, new).union(path for path in back if path not in committed)
 
 
 def _uncommitted(services: Services, paths: Sequence[str], tree: str) -> tuple[str, ...]:

@@ -52,7 +52,7 @@ def show(services: Services, task: str) -> Result:
         attempted_in = run_lookup.attempting_run(services, state, task_id)
         data |= {
             "run": attempted_in.id,
-            "choices": failure_report.ways(services, contract, state, task_id),
+            "choices": failure_report.choices(services, contract, state, task_id),
             "attempts": attempts_of(services, attempted_in, task_id),
             "decisions": [d for d in attempted_in.decisions.values() if d.get("task") == task_id],
             "answers": [

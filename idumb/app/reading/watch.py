@@ -98,7 +98,7 @@ def most_dollars(services: Services, state: RunState) -> float | None:
     ceiling = services.settings.ceilings.get("run", Ceiling())
     if ceiling.cost_usd is None:
         return None
-    return spending.raise_ceiling(ceiling, questions.raises(state, None, "run")).cost_usd
+    return spending.raise_ceiling(ceiling, questions.times_raised(state, None, "run")).cost_usd
 
 
 def _scale(services: Services, known: RunState, contract: Contract) -> float | None:

@@ -129,7 +129,7 @@ def supervise(
         journal.append("run.interrupted", reason=reason, by=by)
         projections.write_at_stop(services, contract, journal.state)
         interrupted.step = actions.continuing(journal.state)
-        interrupted.details = failure_report.of_interruption(services, journal.state, contract, reason)
+        interrupted.details = failure_report.report_interruption(services, journal.state, contract, reason)
         raise
     except (Refusal, WorkFailed) as refusal:
         services.owner.guard()
@@ -137,7 +137,7 @@ def supervise(
         projections.write_at_stop(services, contract, journal.state)
         details = {
             "phase": contract.phase,
-            **failure_report.of_refusal(services, journal.state, contract, refusal.message),
+            **failure_report.report_refusal(services, journal.state, contract, refusal.message),
         }
         if isinstance(refusal, WorkFailed):
             details = {**failure_report.report(services, journal.state, contract, None, refusal.message), **details}
@@ -253,7 +253,7 @@ def _result(
             f"All tasks of phase {contract.phase} are done, but {words}",
             data["next"][0],
         ),
-        details=failure_report.of_verification(services, state, contract, verification),
+        details=failure_report.report_verification(services, state, contract, verification),
     )
 
 

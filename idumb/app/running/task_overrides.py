@@ -44,10 +44,10 @@ def accept(services: Services, task: str, why: str, who: str, then: Then | None 
         done_work.refuse_lost(services, before)
     with operation.owned(services, "accept") as owned:
         journal = _journal(services, owned, contract, before, "it began with an accepted task")
-        guarded = failure_report.protected(services, journal.state, task_id)
+        guarded = failure_report.protected_files(services, journal.state, task_id)
         fields: dict[str, Any] = {"reason": why, "by": who, "commit": None}
         fields |= _take_work(services, journal, contract, task_id, why, guarded)
-        handoffs = handoff_writer.of_accepted(services, journal, contract, task_id, why)
+        handoffs = handoff_writer.events_of_accepted(services, journal, contract, task_id, why)
         journal.write(journal.event("task.accepted", task_id, **fields), *handoffs)
         if then is not None:
             then(journal)

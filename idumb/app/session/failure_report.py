@@ -62,14 +62,14 @@ def _step(services: Services, state: RunState, contract: Contract, task: str) ->
     return {"step_id": step_id, "tool": tool, "plan_hash": plan.sha256}, trail
 
 
-def of_interruption(services: Services, state: RunState, contract: Contract, words: str) -> dict[str, Any]:
+def report_interruption(services: Services, state: RunState, contract: Contract, words: str) -> dict[str, Any]:
     """Return the same for a run that a signal ended; the step is the one that was interrupted."""
     tried = ((state.attempted[t], t) for t in state.attempted if state.tasks[t].attempt.outcome == outcome.CANCELLED)
     _, newest = max(tried, default=(0, None))
     return report(services, state, contract, newest, words, INTERRUPTED)
 
 
-def of_verification(
+def report_verification(
     services: Services, state: RunState, contract: Contract, record: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Return the same for a phase that is not verified; the step is the first criterion that does not hold."""
@@ -85,7 +85,7 @@ def of_verification(
     }
 
 
-def ways(services: Services, contract: Contract, state: RunState, task: str) -> list[dict[str, Any]]:
+def choices(services: Services, contract: Contract, state: RunState, task: str) -> list[dict[str, Any]]:
     """Return what can be done about a task that failed or has undeclared changes: choices with their commands."""
     task_state = state.tasks[task]
     if task_state.status not in (outcome.FAILED, outcome.WAITING):
@@ -134,7 +134,7 @@ def _deviation(services: Services, contract: Contract, state: RunState, task: st
 def _for_deviations(services: Services, contract: Contract, state: RunState, task: str) -> tuple[Choice, ...]:
     """Return what can be done about them. No choice includes a file that no task may write, or widens a strict plan."""
     plan, deviations, phase = contract.plan_of(task), state.tasks[task].work.deviations, contract.phase
-    secret, guarded = exposed_secrets.any_in(services, deviations), protected(services, state, task)
+    secret, guarded = exposed_secrets.in_any_name(services, deviations), protected_files(services, state, task)
     never = [path for path in guarded if not paths.matches_any(path, paths.PROTECTED_UNLESS_DECLARED)]
     widens = not never and plan.dialect != phase_ids.DIALECT and STRICT not in (plan.mode, state.mode)
     amend = Action.of("amend", phase, *(word for path in deviations for word in ("--accept-deviation", task, path)))
@@ -152,13 +152,13 @@ def _for_deviations(services: Services, contract: Contract, state: RunState, tas
     return (_look(task), *(choice for can_succeed, choice in offers if can_succeed))
 
 
-def protected(services: Services, state: RunState, task: str) -> tuple[str, ...]:
+def protected_files(services: Services, state: RunState, task: str) -> tuple[str, ...]:
     """Return which of the last attempt's undeclared files are protected."""
     lines = run_lookup.last_ledger(services, state.id, task)
     return tuple(line["path"] for line in lines if line["status"] == ledger.PROTECTED and "symbol" not in line)
 
 
-def of_refusal(services: Services, state: RunState, contract: Contract, words: str) -> dict[str, Any]:
+def report_refusal(services: Services, state: RunState, contract: Contract, words: str) -> dict[str, Any]:
     """Return the same for a step plan that may not continue; the step is the next one."""
     if contract.plans[0].dialect != phase_ids.DIALECT:
         return {}

@@ -96,7 +96,7 @@ def of_tasks(
 def _human_criterion(
     services: Services, contract: Contract, criterion: Criterion, subject: str, tree: str, journal: Journal
 ) -> Evidence:
-    question = questions.asked(
+    question = questions.from_table(
         "success criterion",
         f"{contract.phase}.{subject.replace(' ', '.')}.{journal.state.number}",
         criterion.instructions,

@@ -88,7 +88,7 @@ def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: S
         way = Action.of("verify-work", contract.phase, "--gaps")
     hint = record.get("fix") or (data["next"][0] if unfinished else way)
     failure = (f"verification.{record['status']}", f"Phase {contract.phase}: {record['reason']}", hint)
-    return Result(data, code, warnings, failure, failure_report.of_verification(services, state, contract, record))
+    return Result(data, code, warnings, failure, failure_report.report_verification(services, state, contract, record))
 
 
 class Findings(Struct, frozen=True):
@@ -277,7 +277,7 @@ def _question(services: Services, contract: Contract, state: RunState, record: M
     report = report_path(contract.folder, "VERIFICATION")
     facts = {"phase": contract.phase, "reason": record["reason"]}
     id = _question_id(services, contract, state, record)
-    return questions.asked(PHASE, id, (*record["causes"], f"report {report}"), **facts)
+    return questions.from_table(PHASE, id, (*record["causes"], f"report {report}"), **facts)
 
 
 def _question_id(services: Services, contract: Contract, state: RunState, record: Mapping[str, Any]) -> str:

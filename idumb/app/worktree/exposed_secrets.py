@@ -25,13 +25,13 @@ def is_redacted(path: str) -> bool:
     return _REDACTED in path
 
 
-def any_in(services: Services, paths: Iterable[str]) -> bool:
+def in_any_name(services: Services, paths: Iterable[str]) -> bool:
     """Return whether the name of a path holds a secret, or held one before it was recorded."""
     all_paths = tuple(paths)
     return any(map(is_redacted, all_paths)) or bool(services.redactor.redacted(all_paths))
 
 
-def words_of_names(context: RunContext, attempt: Attempt, paths: Iterable[str]) -> str:
+def why_names_fail(context: RunContext, attempt: Attempt, paths: Iterable[str]) -> str:
     """Return why an attempt fails if a changed file has a name that must not be recorded; "" otherwise."""
     exposed = context.services.redactor.redacted(paths)
     if not exposed:
@@ -43,7 +43,7 @@ def words_of_names(context: RunContext, attempt: Attempt, paths: Iterable[str]) 
     )
 
 
-def require_no_names(services: Services, paths: Iterable[str]) -> None:
+def require_public_names(services: Services, paths: Iterable[str]) -> None:
     """Refuse to restore paths whose names hold a secret that is known only since they were recorded."""
     exposed = services.redactor.redacted(paths)
     if exposed:
@@ -55,7 +55,7 @@ def require_no_names(services: Services, paths: Iterable[str]) -> None:
         )
 
 
-def judge(context: RunContext, attempt: Attempt) -> Attempt:
+def search(context: RunContext, attempt: Attempt) -> Attempt:
     """Search what would be committed for secrets.
 
     A strict run fails if there is one; otherwise a person is asked later.
@@ -75,7 +75,7 @@ def judge(context: RunContext, attempt: Attempt) -> Attempt:
 
 def require_none(services: Services, task: str, tree: str, paths: Sequence[str]) -> None:
     """Refuse to accept work with a known secret: `accept.secret-name` in a file name, `accept.secret` in a file."""
-    named = [path for path in paths if any_in(services, [path])]
+    named = [path for path in paths if in_any_name(services, [path])]
     if named:
         shown = [services.redactor.redact(path) for path in named]
         raise Refusal(
@@ -110,7 +110,7 @@ def _added(services: Services, trees: Trees, commit: str | None, tree: str, path
     return tuple(lines)[:_SHOWN]
 
 
-def secret_in(services: Services, blobs: Mapping[str, str]) -> frozenset[str]:
+def paths_with_secret(services: Services, blobs: Mapping[str, str]) -> frozenset[str]:
     """Return the paths, given with the ids of their bytes, that hold a known secret in their name or bytes."""
     redactor = services.redactor
     if not redactor.knows_secrets():

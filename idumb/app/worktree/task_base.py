@@ -80,7 +80,7 @@ def changed_by_user(context: RunContext, task: Task) -> tuple[str, ...]:
     if in_place and state.tasks[task.id].work.base is not None:
         return ()
     again = Action.of("start", task.id) if in_place else Action.of("resume", context.contract.phase)
-    known = {*state.uncommitted(), *questions.of_user(state, task.id)}
+    known = {*state.uncommitted(), *questions.files_from_user(state, task.id)}
     theirs = tuple(path for path in _uncommitted(context, declared) if path not in known)
     existing = [path for path in _ignored(context, task) if path not in known]
     if existing:
@@ -90,7 +90,7 @@ def changed_by_user(context: RunContext, task: Task) -> tuple[str, ...]:
             hint=f"Move them away, or let the task modify them; then {again}",
             details={"task": task.id, "paths": existing},
         )
-    if theirs and (in_place or context.strict or exposed_secrets.any_in(context.services, theirs)):
+    if theirs and (in_place or context.strict or exposed_secrets.in_any_name(context.services, theirs)):
         raise Refusal(
             "task.dirty-path",
             f"{task.id} declares files with uncommitted changes that this run did not make: {wording.listed(theirs)}",
@@ -108,7 +108,7 @@ def _uncommitted(context: RunContext, declared: Sequence[str]) -> tuple[str, ...
     services = context.services
     found = services.history.uncommitted(declared)
     changed = (p for p in found if not paths.matches_any(p, paths.OWN_FILES))
-    uncommitted = tool_leftovers.work_only(services, context.state, changed, declared)
+    uncommitted = tool_leftovers.without_leftovers(services, context.state, changed, declared)
     others = services.history.repositories(p.rstrip("/") for p in uncommitted) if uncommitted else ()
     return tuple(p for p in uncommitted if paths.repository_of(p.rstrip("/"), others) is None)
 
@@ -163,5 +163,5 @@ def unseen(context: RunContext) -> tuple[str, ...]:
     if _sees_all(context.state) or context.workspace.in_place:
         return ()
     state, changed = context.state, context.services.history.uncommitted(("**",))
-    ours = {*state.uncommitted(), *(path for task in state.tasks for path in questions.of_user(state, task))}
+    ours = {*state.uncommitted(), *(path for task in state.tasks for path in questions.files_from_user(state, task))}
     return tuple(p for p in changed if p not in ours and not paths.matches_any(p, paths.OWN_FILES))

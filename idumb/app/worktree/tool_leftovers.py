@@ -53,7 +53,9 @@ def matcher(services: Services, trees: Trees, state: RunState, tree: str, declar
     return leftover
 
 
-def work_only(services: Services, state: RunState, paths: Iterable[str], declared: Iterable[str]) -> tuple[str, ...]:
+def without_leftovers(
+    services: Services, state: RunState, paths: Iterable[str], declared: Iterable[str]
+) -> tuple[str, ...]:
     """Return the paths without leftovers of tools in the user's working tree."""
     names, trees = tuple(paths), services.trees
     if not any(map(project_files.LEFTOVER.search, names)):
