@@ -18,7 +18,7 @@ from bench import floors, material, measure, peers
 from bench.material import Place
 from bench.measure import Effort, Figure
 from bench.starting import LIBRARIES, idumb
-from idumb.app.running import admission
+from idumb.app.core import run_context
 from idumb.system import process_tree
 
 _TASKS = 24
@@ -152,7 +152,7 @@ def orchestration(effort: Effort) -> Iterator[Figure]:
     def ours() -> float:
         phase, seen = str(next(phases)), Seen()
         services = BareServices(place.root, ask.Nobody, lambda: seen)
-        request = admission.Request(phase, approve=(place.approval(phase),), verify=False)
+        request = run_context.RunRequest(phase, approve=(place.approval(phase),), verify=False)
         execute_phase.execute(services, request)
         if not payloads:
             payloads.extend(_transactions(services))

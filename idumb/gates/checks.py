@@ -76,7 +76,7 @@ class ShellChecks(Struct, kw_only=True):
     def _environment(self) -> Mapping[str, str]:
         return child_process.environment(self.allowed, self._cookies)
 
-    def alone(self, subject: str, command: str, *, tree: str, timeout: float | None = None) -> Evidence:
+    def alone(self, subject: str, command: str, *, tree: str, timeout: float = 0) -> Evidence:
         """Run a command that sees nothing of earlier ones, where checks run.
 
         A result of the same tree, command and environment is remembered as long as this object lives, never on disk.
@@ -96,25 +96,25 @@ class ShellChecks(Struct, kw_only=True):
         limits = [dict(self.shell.limits or {}), self.shell.idle_timeout, timeout]
         return canonical_json.digest([private, limits, list(self.prepare), dict(self._given)])
 
-    def command(
-        self, subject: str, text: str, command: str, *, tree: str | None, timeout: float | None = None
-    ) -> Evidence:
-        """Run a fixed command string with `/bin/sh -c` on a tree or in the workspace. Codes 126 and 127 are errors."""
+    def command(self, subject: str, text: str, command: str, *, tree: str | None, timeout: float = 0) -> Evidence:
+        """Run a fixed command string with `/bin/sh -c` on a tree or in the workspace. Codes 126 and 127 are errors.
+
+        Its limit is `timeout`; 0 is that of all checks.
+        """
         self.guard()
-        timeout = timeout or self.timeout
-        asked = Evidence(subject, text, NOT_RUN, command, tree=tree)
+        asked, limit = Evidence(subject, text, NOT_RUN, command, tree=tree), timeout or self.timeout
         root, variables, present = self._place(tree)
         if self.private is None or subject.startswith(NO_PROOF):
             own = {"IDUMB_REPOSITORY": self.place or root, **variables}
             environment = {**self._environment, **self._given, **own}
-            return self._seen(self.shell.run(asked, root, environment, timeout), root, environment)
+            return self._seen(self.shell.run(asked, root, environment, limit), root, environment)
         launcher, level = tuple[str, ...](), ""
         try:
             with self.private.opened(command, root, present) as conditions:
                 environment = {**conditions.variables, **self._given, **variables, **self._cookies}
                 if self.sandbox is not None:
                     launcher, level = self.sandbox.limited(root, environment)
-                made = self._seen(self.shell.run(asked, root, environment, timeout, launcher), root, environment)
+                made = self._seen(self.shell.run(asked, root, environment, limit, launcher), root, environment)
         except OSError as problem:
             words = f"this check could not begin: {problem}"
             return replace(asked, result=evidence.ERRORED, output=words)

@@ -17,6 +17,7 @@ from tests.adapters.store.opened import OpenedLog
 from tests.meta import source
 
 PAGE = (source.ROOT / "docs/events.md").read_text(encoding="utf-8")
+WRITES = ("event", "journal.append")
 SCHEMA: dict[str, Any] = json.loads((source.ROOT / "docs/schemas/event.json").read_text(encoding="utf-8"))
 VALIDATOR = jsonschema.Draft202012Validator(SCHEMA)
 
@@ -37,9 +38,7 @@ def written() -> Iterator[tuple[str, str, str]]:
     """(place, kind, field) of every event that the use cases write with its fields named on the spot."""
     for place in source.python_files("idumb/app"):
         for node in ast.walk(source.parsed(place)) if "journal" in source.text(place) else ():
-            if not isinstance(node, ast.Call) or not node.args:
-                continue
-            if not source.dotted(node.func).endswith(("event", "journal.append")):
+            if not (isinstance(node, ast.Call) and node.args and source.dotted(node.func).endswith(WRITES)):
                 continue
             kind = node.args[0]
             if isinstance(kind, ast.Constant) and kind.value in KINDS:

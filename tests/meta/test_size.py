@@ -8,19 +8,19 @@ BUDGETS = {
     "domain": 7_864,
     "markdown": 6_358,
     "app, engine rooms": 6_978,
-    "app, use cases": 8_020,
+    "app, use cases": 8_012,
     "composition": 690,
-    "cli, views": 4_244,
-    "see and steer": 1_996,
+    "cli, views": 4_243,
+    "see and steer": 2_000,
     "git": 4_418,
     "store": 1_678,
     "system": 2_128,
-    "gates": 1_841,
+    "gates": 1_840,
     "agents, fake_model": 3_531,
     "the root": 25,
 }
 FILES = 391
-TESTS = 65_606
+TESTS = 65_599
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -32,21 +32,13 @@ class MemoryChecks:
         self.variables = dict(variables)
         return self
 
-    def command(
-        self,
-        subject: str,
-        text: str,
-        command: str,
-        *,
-        tree: str | None,
-        timeout: float | None = None,
-    ) -> Evidence:
+    def command(self, subject: str, text: str, command: str, *, tree: str | None, timeout: float = 0) -> Evidence:
         self.ran.append(command)
         code = self._exit_code(command.split(), self._files(tree))
         failed = evidence.ERRORED if code == NOT_FOUND else evidence.FAILED
         return Evidence(subject, text, failed if code else evidence.PASSED, command, exit_code=code, tree=tree)
 
-    def alone(self, subject: str, command: str, *, tree: str, timeout: float | None = None) -> Evidence:
+    def alone(self, subject: str, command: str, *, tree: str, timeout: float = 0) -> Evidence:
         return self.command(subject, command, command, tree=tree)
 
     def _files(self, tree: str | None) -> dict[str, bytes]:

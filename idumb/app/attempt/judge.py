@@ -186,7 +186,7 @@ def _with_commands(context: RunContext, attempt: Attempt, inputs: Inputs) -> Inp
 
     def run(gate: str, command: str, *, before: bool) -> Evidence:
         tree = base if before else attempt.proven or attempt.candidate
-        return checks.alone(f"{evidence.GATE}{gate}", command, tree=tree, timeout=asked[gate].timeout)
+        return checks.alone(f"{evidence.GATE}{gate}", command, tree=tree, timeout=float(asked[gate].timeout or usual))
 
     return replace(inputs, asked=asked, before=lambda path: work.entry(base, path), run=run)
 
