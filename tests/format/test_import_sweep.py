@@ -15,7 +15,7 @@ from tests.format import golden
 from tests.hostile.mutating import mutated
 from tests.support.cases import every
 
-SPEC, OPEN, CHECK = "specs/001-a/tasks.md", "openspec/changes/x/tasks.md", "TODO.md"
+SPEC, CHECK = "specs/001-a/tasks.md", "TODO.md"
 
 
 def read(path: str, text: str) -> SourcePlan:
@@ -97,46 +97,6 @@ def test_the_sections_of_a_document_are_its_phases_whatever_they_are_called(head
     assert waits(read(SPEC, deeper))["T004"] == ("T002", "T003")
 
 
-def test_a_statement_is_stronger_than_the_order() -> None:
-    plan = read(SPEC, "# A\n\n- [ ] T001 a (depends on T002)\n- [ ] T002 b\n")
-    assert waits(plan) == {"T001": ("T002",), "T002": ()}
-
-
-def test_ids_are_taken_whole() -> None:
-    ids = ["T004", "T004.1", "T005A", "T006-1", "T-007"]
-    text = "# A\n\n" + "".join(f"- [ ] {id} x\n" for id in ids) + "- [ ] **T008**: y (depends on T004.1, T006-1)\n"
-    plan = read(SPEC, text)
-    assert [task.id for task in plan.tasks] == [*ids, "T008"]
-    assert waits(plan)["T008"] == ("T004.1", "T006-1", "T-007")
-    assert [task.title for task in plan.tasks][-1] == "y (depends on T004.1, T006-1)"
-
-
-@every("path, id, last", [(OPEN, "1.1", "2.1"), (SPEC, "T001", "T003")])
-def test_the_task_after_a_repeated_id_waits_for_the_second_one_and_the_id_is_listed(
-    path: str, id: str, last: str
-) -> None:
-    text = f"## 1. A\n- [x] {id} One\n\n## 2. B\n- [ ] {id} Three\n- [ ] {last} Four\n"
-    plan = read(path, text)
-    assert waits(plan)[last] == (f"{id}~2",)
-    assert listed(plan) == [5]
-
-
-def test_a_line_of_code_spans_opens_no_fence_and_a_fence_without_end_is_listed_with_what_it_hides() -> None:
-    inline = "# A\n\n- [ ] T001 a\n\n```npm test``` must pass.\n\n- [ ] T002 b\n"
-    assert list(waits(read(SPEC, inline))) == ["T001", "T002"]
-    plan = read(CHECK, "- [ ] a\n```\nmake\n- [ ] b\n- [ ] c\n")
-    assert (len(plan.tasks), listed(plan)) == (1, [2, 4, 5])
-
-
-def test_comments_and_closed_fences_hold_no_tasks_and_a_comment_without_end_hides_none_in_silence() -> None:
-    hidden = "- [ ] a\n<!-- - [ ] b -->\n<!--\n- [ ] c\n-->\n~~~\n- [ ] d\n~~~\n- [ ] e\n"
-    plan = read(CHECK, hidden)
-    assert ([task.title for task in plan.tasks], plan.unread) == (["a", "e"], ())
-    assert listed(read(CHECK, "- [ ] a\n\n<!--\n- [ ] b\n")) == [3, 4]
-    fenced = read(OPEN, "## 1. A\n- [ ] 1.1 a\n```\n- [ ] 1.2 b\n```\n")  # OpenSpec counts it
-    assert (list(waits(fenced)), listed(fenced)) == (["1.1"], [4])
-
-
 @every("marker", ["1.", "2)", "-", "*", "+", "  -"])
 def test_every_item_with_a_box_is_a_task(marker: str) -> None:
     plan = read(SPEC, f"# A\n\n{marker} [x] T001 a\n{marker} [ ] T002 b\n\n## Check\n\n- [ ] All pass\n")
@@ -156,15 +116,3 @@ def test_a_slip_of_the_pen_is_listed(line: str) -> None:
     number = 8 if "\n" in line else 7
     assert number in listed(plan)
     assert {"T001", "T003"} <= waits(plan).keys()
-
-
-def test_an_item_without_a_box_beside_items_with_one_is_listed() -> None:
-    assert listed(read(CHECK, "1. [x] a\n2. b\n3. [ ] c\n")) == [2]
-    assert listed(read(CHECK, "# A\n\n- [ ] a\n  - detail\n  - [ ] part\n")) == []
-
-
-def test_a_byte_order_mark_and_other_line_ends_change_nothing() -> None:
-    for text in ("\ufeff- [x] a\n- [ ] b\n", "- [x] a\r\n- [ ] b\r\n", "- [x] a\r- [ ] b\r"):
-        plan = read(CHECK, text)
-        assert (list(waits(plan)), done(plan)) == (["a", "b"], ["a"])
-    assert read(SPEC, "\ufeff# Tasks: Shop\n\n- [ ] T001 a\n").title == "Shop"
