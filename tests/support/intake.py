@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from idumb.domain import contract
+from idumb.domain.contract import Contract
 from idumb.domain.finding import Finding
 from idumb.domain.intake import registry
 from idumb.domain.intake.rule import StartState
@@ -45,6 +46,13 @@ def plan(*tasks: Task, **more: Any) -> Plan:
     return replace(sample, **more)
 
 
+def assembled(*plans: Plan, settings: Settings = SETTINGS) -> Contract:
+    """The contract of these plans, which have no errors."""
+    made, wrong = contract.assemble("1", "folder", plans, settings)
+    assert made is not None, wrong
+    return made
+
+
 def findings_of(
     *plans: Plan,
     mode: str | None = None,
@@ -53,9 +61,8 @@ def findings_of(
     settings: Settings = SETTINGS,
     links: Mapping[str, str] | None = None,
 ) -> list[Finding]:
-    assembled, wrong = contract.assemble("1", "folder", plans, settings)
-    assert assembled is not None, wrong
-    case = registry.case(assembled, settings, policy or Policy(), mode, links or {}, present=present)
+    made = assembled(*plans, settings=settings)
+    case = registry.case(made, settings, policy or Policy(), mode, links or {}, present=present)
     return list(registry.findings(case))
 
 

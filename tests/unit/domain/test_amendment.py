@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from msgspec.structs import replace
 
 from idumb.domain import amendment, outcome
-from idumb.domain import contract as contracts
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
 from idumb.domain.plans import new_task
@@ -21,6 +20,7 @@ from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import COMPLETED, HALTED, LockedContract, RunState, TaskState, TaskWork, chained
 from idumb.domain.settings import Settings
 from tests.support.cases import every
+from tests.support.intake import assembled
 
 
 def state(**statuses: str) -> RunState:
@@ -125,9 +125,7 @@ def task(number: int, *needs: int, **more: object) -> Task:
 
 def contract(*tasks: Task, sha: str = "a", **more: object) -> Contract:
     plan = replace(Plan("01-PLAN.md", sha * 64, "1", "01", "T", "G", tasks=tasks), **more)
-    assembled, findings = contracts.assemble("1", "folder", [plan], Settings())
-    assert assembled, findings
-    return assembled
+    return assembled(plan, settings=Settings())
 
 
 def test_added_removed_and_changed_tasks_are_listed_field_by_field() -> None:

@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from idumb.domain import contract
-from idumb.domain.finding import Finding
-from idumb.domain.intake import registry
 from idumb.domain.plans.plan import Criterion, FileClaim, Plan, Scope, Span, Task
 from idumb.domain.settings import Binding, Settings
 from tests.support.cases import every
 from tests.support.growth import assert_linear
+from tests.support.intake import assembled, findings_of
 
 if TYPE_CHECKING:
     import pytest
@@ -39,28 +38,14 @@ def codes(*plans: Plan) -> list[str]:
     return [f.code for f in contract.assemble("1", "folder", plans, AGENT)[1]]
 
 
-def ready(one: Plan, settings: Settings = AGENT) -> list[Finding]:
-    assembled, _ = contract.assemble("1", "folder", [one], settings)
-    assert assembled is not None
-    return list(registry.findings(registry.case(assembled, settings)))
-
-
 def test_tasks_of_all_plans_have_one_order() -> None:
     """R-PLAN-1."""
-    assembled, findings = contract.assemble(
-        "1", "f", [plan("01", task("T1-01", "T1-02")), plan("02", task("T1-02"))], AGENT
-    )
-    assert assembled is not None
-    assert findings == ()
-    assert assembled.order == ("T1-02", "T1-01")
+    assert assembled(plan("01", task("T1-01", "T1-02")), plan("02", task("T1-02"))).order == ("T1-02", "T1-01")
 
 
 def test_a_plan_waits_for_all_tasks_of_the_plans_it_depends_on() -> None:
-    assembled, _ = contract.assemble(
-        "1", "f", [plan("01", task("T1-01"), depends_on=("02",)), plan("02", task("T1-02"), task("T1-03"))], AGENT
-    )
-    assert assembled is not None
-    assert assembled.dependencies["T1-01"] == ("T1-02", "T1-03")
+    waiting, first = plan("01", task("T1-01"), depends_on=("02",)), plan("02", task("T1-02"), task("T1-03"))
+    assert assembled(waiting, first).dependencies["T1-01"] == ("T1-02", "T1-03")
 
 
 @every(
@@ -146,9 +131,9 @@ def test_the_digest_of_a_task_has_all_of_it_but_its_place() -> None:
 def test_an_unproven_task_is_not_ready() -> None:
     """R-RUN-3."""
     bare = (Criterion("AC-1", "it is better", "unproven"),)
-    assert [f.code for f in ready(plan("01", task("T1-01", acceptance=bare)))] == ["task.no-proof"]
+    assert [f.code for f in findings_of(plan("01", task("T1-01", acceptance=bare)))] == ["task.no-proof"]
     opinion = (Criterion("AC-1", "reads well", "opinion"),)
-    assert [f.code for f in ready(plan("01", task("T1-01", acceptance=opinion)))] == ["task.no-proof"]
+    assert [f.code for f in findings_of(plan("01", task("T1-01", acceptance=opinion)))] == ["task.no-proof"]
 
 
 def test_verify_covers_all_criteria_only_if_none_has_a_mark() -> None:
@@ -165,7 +150,7 @@ def test_a_plan_with_a_root_writes_below_it_only() -> None:
     """R-PLAN-4."""
     files = (FileClaim("create", "app/x"), FileClaim("modify", "lib/y"))
     scoped = plan("01", task("T1-01", files=files), scope=Scope("./app"))
-    assert [(f.code, f.found) for f in ready(scoped)] == [("path.outside-scope", "lib/y")]
+    assert [(f.code, f.found) for f in findings_of(scoped)] == [("path.outside-scope", "lib/y")]
 
 
 @every(

@@ -7,7 +7,7 @@ import itertools
 import pytest
 from msgspec.structs import replace
 
-from idumb.domain import catalog, contract
+from idumb.domain import catalog
 from idumb.domain.finding import ERROR, SILENT
 from idumb.domain.intake import registry, self_check
 from idumb.domain.plans.plan import (
@@ -23,7 +23,7 @@ from idumb.domain.plans.plan import (
     Task,
 )
 from idumb.domain.proof.gate import Deadline, OutOfTimeError
-from tests.support.intake import ABSENT, CHECKED, HERE, SETTINGS, codes, findings_of, plan, step, task
+from tests.support.intake import ABSENT, CHECKED, HERE, SETTINGS, assembled, codes, findings_of, plan, step, task
 
 
 def test_a_plain_task_has_no_finding() -> None:
@@ -132,9 +132,7 @@ def test_one_strict_plan_makes_the_whole_phase_strict() -> None:
 
 
 def answered(*plans: Plan, mode: str | None = None) -> dict[str, self_check.Answer]:
-    assembled, _ = contract.assemble("1", "folder", plans, SETTINGS)
-    assert assembled is not None
-    case = registry.case(assembled, SETTINGS, mode=mode)
+    case = registry.case(assembled(*plans), SETTINGS, mode=mode)
     return {a.id: a for a in self_check.answers(case, registry.findings(case))}
 
 
@@ -175,8 +173,6 @@ def test_a_negative_answer_names_its_cause_even_without_a_finding() -> None:
 
 def test_a_plan_that_was_not_checked_in_time_is_refused() -> None:
     """R-GATE-1: the gate `plan` has a limited time, and a plan without a result is neither approved nor run."""
-    assembled, _ = contract.assemble("1", "folder", [plan()], SETTINGS)
-    assert assembled is not None
     times = itertools.count(0.0, 40.0)
     with pytest.raises(OutOfTimeError, match="not checked within 60s"):
-        registry.findings(registry.case(assembled, SETTINGS), Deadline.after(60, lambda: next(times)))
+        registry.findings(registry.case(assembled(plan()), SETTINGS), Deadline.after(60, lambda: next(times)))

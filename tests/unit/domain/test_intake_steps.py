@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from idumb.domain import contract
 from idumb.domain.finding import ERROR
 from idumb.domain.intake import writes
 from idumb.domain.permissions import Policy
 from idumb.domain.plans.plan import STRICT, Criterion, FileClaim, RollbackClass, Scope, Span
 from idumb.domain.plans.workflow import Flow
 from tests.support.cases import every
-from tests.support.intake import SETTINGS, codes, findings_of, plan, step, steps, task
+from tests.support.intake import SETTINGS, assembled, codes, findings_of, plan, step, steps, task
 
 
 def test_an_intent_must_say_more_than_the_tool() -> None:
@@ -254,11 +253,5 @@ def test_a_path_is_judged_by_the_target_of_its_links(path: str, leads_to: str, c
 def test_the_folders_of_all_paths_are_checked_for_links() -> None:
     """R-LOCK-5."""
     files = (FileClaim("create", "a/b/c.txt"), FileClaim("modify", "d/*/e.txt"), FileClaim("delete", "f/"))
-    assembled, _ = contract.assemble(
-        "1",
-        "folder",
-        [plan(task(files=files, steps=(step("write_file", path="g/h", content=""), step("delete_file", path="../i"))))],
-        SETTINGS,
-    )
-    assert assembled is not None
-    assert writes.folders(assembled) == {"a/b", "d", "f", "g"}
+    own_steps = step("write_file", path="g/h", content=""), step("delete_file", path="../i")
+    assert writes.folders(assembled(plan(task(files=files, steps=own_steps)))) == {"a/b", "d", "f", "g"}

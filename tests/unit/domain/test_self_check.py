@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
-from idumb.domain import contract
 from idumb.domain.contract import Contract
 from idumb.domain.finding import ERROR, WARNING, Finding
 from idumb.domain.intake import self_check
 from idumb.domain.plans.plan import Criterion, FileClaim, Plan, RollbackClass, Task, TestIntent
 from idumb.domain.settings import Settings
 from tests.support.cases import every
+from tests.support.intake import assembled
 
 FILES = (FileClaim("create", "a"),)
 
@@ -22,9 +22,7 @@ def task(number: int, *proofs: str, **more: Any) -> Task:
 
 def locked_contract(*tasks: Task, **more: Any) -> Contract:
     plan = Plan("p", "0" * 64, "1", "01", "A plan", "A goal", tasks=tasks, **more)
-    assembled, findings = contract.assemble("1", "f", (plan,), Settings())
-    assert assembled is not None, findings
-    return assembled
+    return assembled(plan, settings=Settings())
 
 
 def finding(severity: str) -> Finding:
