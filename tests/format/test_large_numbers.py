@@ -55,7 +55,7 @@ READERS: dict[str, tuple[Sequence[str], Callable[[str], object]]] = {
     "JSON steps": ([test_step_plans.as_json(RUN, PATCH)], lambda text: judged("steps.json", text)),
     "configuration": ([FULL], lambda text: configuration.read(text.encode())),
     "policy": (["allow: [run1]\ndeny: [2]\n"], lambda text: configuration.read_policy(text.encode())),
-    "roadmap": ([test_phases.ROADMAP], phases.roadmap_phases),
+    "roadmap": ([test_phases.roadmap("every-form")], phases.roadmap_phases),
 }
 
 

@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 from idumb.markdown import phases
+from tests.format import golden
 from tests.support.cases import every
+
+ROADMAPS = golden.CASES / "roadmaps"
+
+
+def roadmap(name: str) -> str:
+    return (ROADMAPS / f"{name}.md").read_bytes().decode()
+
+
+TEXT, LIST = roadmap("details"), roadmap("numbered")
 
 
 @every(
@@ -54,125 +67,18 @@ def test_two_folders_of_one_phase_are_both_named() -> None:
     assert phases.matching_folders(["2"], "1") == []
 
 
+@every("place", sorted(ROADMAPS.glob("*.json")))
+def test_a_roadmap_names_phases_in_lists_headings_and_tables(place: Path) -> None:
+    """R-PLAN-11, R-ADAPT-4: with the titles that a reader sees; a section is a heading with all below, or an item."""
+    text, expected = roadmap(place.stem), json.loads(place.read_text(encoding="utf-8"))
+    assert [[each.number, each.title, each.line] for each in phases.roadmap_phases(text)] == expected["phases"]
+    assert {phase: phases.roadmap_section(text, phase) for phase in expected["sections"]} == expected["sections"]
+
+
 def test_plan_files_are_in_natural_order() -> None:
     """R-PLAN-1."""
     names = ["10-PLAN.md", "2-PLAN.md", "01-02-PLAN.md", "PLAN.md", "01-SUMMARY.md", "plan.md", ".x-PLAN.md"]
     assert phases.plan_files(names) == ["PLAN.md", "01-02-PLAN.md", "2-PLAN.md", "10-PLAN.md"]
-
-
-ROADMAP = """# Roadmap: Phase 3 is the Roof
-## Phases
-
-- [x] **Phase 1: Ground** - what it rests on
-- [ ] Phase 2: Walls — and windows
-
-### Phase 06.1: Urgent repair
-
-Phase 9 is only mentioned.
-
-| Phase | State |
-|-------|-------|
-| 3. Roof | open |
-| 4 | Garden |
-
-## Phase 1: Ground
-<!--
-## Phase 7: not yet -->
-```
-## Phase 8: an example
-```
-"""
-
-
-def test_a_roadmap_names_phases_in_lists_headings_and_tables() -> None:
-    """R-PLAN-11."""
-    assert [(p.number, p.title, p.line) for p in phases.roadmap_phases(ROADMAP)] == [
-        ("1", "Ground", 4),
-        ("2", "Walls", 5),
-        ("06.1", "Urgent repair", 7),
-        ("3", "Roof", 13),
-        ("4", "Garden", 14),
-    ]
-
-
-@every(
-    "text, titles",
-    [
-        ("- [ ] Phase 1: Ground\n- [ ] Phase 2: Walls\n---\n", ["Ground", "Walls"]),
-        ("| Phase | Name |\n|---|---|\n| 1 | Ground |\n| 2 | use `__x__` now |\n---\n", ["Ground", "use __x__ now"]),
-        ("| 2026 | year |\n|---|---|\n| 1 | Ground |\n\n7 gates | none a phase\n", ["Ground"]),
-        ("```x``` is code\n\n## Phase 1: Ground\n", ["Ground"]),
-        ("````\n```\n````\n\n## Phase 1: Ground of `*.md`\n", ["Ground of *.md"]),
-        ("> ## Phase 1: Ground\n> - Phase 2: Walls\n", ["Ground", "Walls"]),
-        (
-            "## Phase 1: Learn C#\n## Phase 2: Old `*.c` \\* new ##\n- Phase 3: 2 * 3 [x] *y*\n",
-            ["Learn C#", "Old *.c * new", "2 * 3 [x] y"],
-        ),
-    ],
-)
-def test_a_phase_has_the_title_that_a_reader_sees(text: str, titles: list[str]) -> None:
-    assert [phase.title for phase in phases.roadmap_phases(text)] == titles
-
-
-def test_an_underlined_heading_is_a_section() -> None:
-    text = "Phase 1: Ground\n---\nDig.\n\nPhase 2: Walls\n---\nBuild.\n"
-    assert phases.roadmap_section(text, "1") == "Phase 1: Ground\n---\nDig."
-    more = phases.with_phase(text, "1.1", "New", "", "1")
-    assert more == text.replace("Phase 2", "## Phase 1.1: New\n\nPhase 2")
-
-
-def test_a_roadmap_of_any_shape_is_not_an_error() -> None:
-    assert phases.roadmap_phases("") == ()
-    assert phases.roadmap_phases("nothing\n\n| a |\n") == ()
-
-
-TEXT = """# Roadmap
-
-- [ ] **Phase 1: Ground** - the base
-- [ ] **Phase 2: Walls**
-  of stone
-
-  and wood
-- [ ] Phase 3: Roof
-
-## Details
-
-### Phase 1: Ground
-
-Dig.
-
-```
-### Phase 9: in a fence
-```
-
-#### How
-
-Deep.
-
-### Phase 02: Windows
-
-Look out.
-"""
-
-
-@every(
-    "phase, section",
-    [
-        ("1", "### Phase 1: Ground\n\nDig.\n\n```\n### Phase 9: in a fence\n```\n\n#### How\n\nDeep."),
-        ("01", "### Phase 1: Ground\n\nDig.\n\n```\n### Phase 9: in a fence\n```\n\n#### How\n\nDeep."),
-        ("2", "### Phase 02: Windows\n\nLook out."),
-        ("3", "- [ ] Phase 3: Roof"),
-        ("9", ""),
-    ],
-)
-def test_a_section_is_the_heading_with_everything_below_or_the_item(phase: str, section: str) -> None:
-    """R-ADAPT-4."""
-    assert phases.roadmap_section(TEXT, phase) == section
-
-
-def test_an_item_includes_its_indented_lines() -> None:
-    text = TEXT.partition("## Details")[0]
-    assert phases.roadmap_section(text, "2") == "- [ ] **Phase 2: Walls**\n  of stone"
 
 
 @every("text", [TEXT, TEXT.rstrip("\n"), TEXT.replace("\n", "\r\n"), "# Roadmap\n", ""])
@@ -182,15 +88,6 @@ def test_a_phase_is_appended_and_read_back(text: str) -> None:
     assert extended.startswith(text)
     assert phases.roadmap_phases(extended)[-1].title == "A garden"
     assert phases.roadmap_section(extended, "10").endswith("Something grows")
-
-
-LIST = """# Roadmap
-
-1. [x] **Phase 1: Ground** - base
-2. [ ] **Phase 2: Walls**
-   of stone
-3. [ ] Phase 3: Roof
-"""
 
 
 @every("end, text", [("\n", TEXT), ("\r\n", TEXT.replace("\n", "\r\n"))])
@@ -206,6 +103,9 @@ def test_a_phase_is_inserted_after_another_heading_and_its_earlier_insertions(en
 
 
 def test_a_phase_is_inserted_between_lines_that_keep_their_ends() -> None:
+    underlined = roadmap("underlined")
+    more = phases.with_phase(underlined, "1.1", "New", "", "1")
+    assert more == underlined.replace("Phase 2", "## Phase 1.1: New\n\nPhase 2")
     text = "# Roadmap\n\n## Phase 1: Ground\r\n\r\nDig.\n\n## Phase 2: Walls\n"
     more = phases.with_phase(text, "1.1", "Ditch", "", "1")
     assert more == text.replace("## Phase 2", "## Phase 1.1: Ditch\r\n\r\n## Phase 2")

@@ -29,48 +29,7 @@ from idumb.markdown.syntax import record, tree
 from idumb.markdown.syntax.source import Source
 from tests.support.cases import every
 
-FULL = """\
-builder: coder            # a binding
-validator: reviewer
-bindings:
-  coder:
-    adapter: command
-    argv: [python3, tools/builder.py, "--level=2", ""]
-    prompt: file
-    environment: [API_KEY]
-    timeout: 1h30m
-    idle_timeout: 5m
-    limits: {memory: 4G, cpu: 1h}
-    model: middle
-    options: {depth: 3, names: [a, 06.2], on: true, ratio: 0.5, text: "3", nothing: null}
-  reviewer: {adapter: command, argv: [review], timeout: 90}
-git: {commit: none, hooks: false, reports: none, network: true}
-run:
-  max_attempts: 5
-  halt_after: 2
-  on_deviation: keep
-  validator_timeout: 2m
-  check_timeout: 45
-  idle_timeout: 20m
-  check_idle_timeout: 90
-limits: {memory: 512M, cpu: 10m, processes: 500, file_size: 1000000, open_files: 64}
-gates:
-  size: {level: 0}
-  validator: {level: 2, timeout: 20s}
-levels: {1: 3m, 2: 15s}
-roles:
-  builder: {binding: coder, prompt: terse}
-  planner: {binding: reviewer, model: big, timeout: 20m, ceiling: {attempts: 4, time: 1h, tokens: 9000, cost_usd: 2.5}}
-profile: budget
-profiles: {budget: {builder: small, skeptic: tiny}, quality: {}}
-ceilings: {task: {cost_usd: 1}, run: {time: 2h}}
-breaker: {failures: 3, time: 2m}
-retry: {calls: 1, pause: 10s}
-ask: {timeout: 45m}
-snapshot: {limit: 250, keep: 30}
-protected: ["migrations/**", docs/]
-environment: [CI, PATH]
-"""
+FULL = (Path(__file__).parent / "full-config.yaml").read_text(encoding="utf-8")
 
 
 def parsed(text: str) -> Settings:
