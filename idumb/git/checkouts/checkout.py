@@ -85,10 +85,11 @@ class Checkout:
         self._paths = user.paths
         self._settings = user_git.of_stranger(worktree) if additions.plain else user_git.read(worktree)
         self._git = GitFolder(own, self._folder.require, os.path.join(worktree.common_dir, "objects"), self._settings)
-        if use != BUILD:  # a builder of an earlier command could write there, and say otherwise in the index
-            self._git.remove(SHOWN)
         self._files = TreeFiles(self._git, user.repository)
         self._submodules = Submodules(self._git, worktree, self._settings)
+        if use != BUILD:  # a builder of an earlier command could write there, and say otherwise in the index
+            self._git.remove(SHOWN)
+            self._submodules.forget()
         self._visible = VisibleGit(user.repository, self._settings)
         lender, needed = additions.lender or worktree, additions.needed
         self._provided = Provided(lender, additions.provided, additions.limit, own, needed=needed)
@@ -170,7 +171,8 @@ class Checkout:
             changed = (each.path for each in tree_objects.changes(self.trees.repository, before, tree))
             there = (path for path in self._files.tracked if os.path.lexists(os.path.join(self._user.root, path)))
             self._files.show_sparse({*changed, *there})
-        self._submodules.show(self._files.submodules())
+        if self._submodules.show(self._files.submodules()):
+            self._clean.clear()
         self.provided = self._provided.bring(self.top, self._tracked())
         rules = self._git.hide((*self.provided, *self.prepared))
         removed, caches = self._sweep()

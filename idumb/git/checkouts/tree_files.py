@@ -274,12 +274,13 @@ class Submodules:
         self._git = git
         self._user = user
         self._settings = settings
+        self._opened: dict[tuple[str, str], TreeFiles] = {}
         self._shown: dict[str, TreeFiles] = {}
         self.missing: tuple[str, ...] = ()
 
-    def show(self, links: Mapping[str, str]) -> None:
-        """Check out each submodule, path to commit, and those in it."""
-        self._shown, missing, waiting = {}, dict[str, str](), [*links.items()]
+    def show(self, links: Mapping[str, str]) -> bool:
+        """Check out each submodule, path to commit, and those in it; return what `TreeFiles.show` does for any."""
+        self._shown, missing, waiting, is_anew = {}, dict[str, str](), [*links.items()], False
         for path, commit in waiting:
             repository = self._repository(path, commit)
             if repository is None:
@@ -291,11 +292,14 @@ class Submodules:
             place = os.path.join(self._git.path, "modules", name)
             private_folders.make(place)
             objects = os.path.join(repository.path, "objects")
-            files = TreeFiles(GitFolder(place, partial(self._root, path), objects, self._settings), repository)
-            files.show(tree_objects.tree_of(repository, commit))
-            self._shown[path] = files
+            if (path, objects) not in self._opened:  # it knows whether a program wrote the index since
+                folder = GitFolder(place, partial(self._root, path), objects, self._settings)
+                self._opened[path, objects] = TreeFiles(folder, repository)
+            files = self._shown[path] = self._opened[path, objects]
+            is_anew |= files.show(tree_objects.tree_of(repository, commit))
             waiting += [(f"{path}/{inner}", oid) for inner, oid in files.submodules().items()]
         self.missing = tuple(missing[path] for path in sorted(missing))
+        return is_anew
 
     def forget(self) -> None:
         """Expect that the checkout is empty."""

@@ -315,16 +315,22 @@ def test_a_tree_with_other_attributes_leaves_no_file_of_the_last_one_and_none_as
     """R-RUN-3: git then writes every file anew, and removes none."""
     later = SimpleNamespace(nanoseconds=lambda: clock.nanoseconds() + 3_000_000_000, TICK=clock.TICK)
     monkeypatch.setattr(untracked, "clock", later)  # so that folders count as settled
-    sandbox.write_all({"a/b/old.txt": "x\n", "a/c/stays.bat": "x\n", ".gitattributes": "*.bat eol=crlf\n"})
+    files = {"a/b/old.txt": "x\n", "a/c/stays.bat": "x\n", ".gitattributes": "*.bat eol=crlf\n"}
+    sandbox.add_submodule("sub", files)
+    sandbox.write_all(files)
     sandbox.commit()
     checkout = proof()
     show(checkout, sandbox)
-    assert shown(checkout)["a/c/stays.bat"] == b"x\r\n"
-    sandbox.git("rm", "-rq", "a/b")
-    sandbox.write(".gitattributes", "*.bat -text\n")
-    sandbox.commit()
-    show(checkout, sandbox)
-    assert shown(checkout) == {"a/c/stays.bat": b"x\n", ".gitattributes": b"*.bat -text\n"}
+    assert shown(checkout)["a/c/stays.bat"] == shown(checkout)["sub/a/c/stays.bat"] == b"x\r\n"
+    for place in ("sub", "."):
+        sandbox.git("-C", place, "rm", "-rq", "a/b")
+        sandbox.write(f"{place}/.gitattributes", "*.bat -text\n")
+        sandbox.git("-C", place, "add", ".gitattributes")
+        sandbox.git("-C", place, "-c", "user.name=x", "-c", "user.email=x@y", "commit", "-qm", "two")
+        sandbox.commit("next", "sub")
+        show(checkout, sandbox)
+        assert not Path(checkout.top, place, "a/b/old.txt").exists()
+        assert Path(checkout.top, place, "a/c/stays.bat").read_bytes() == b"x\n"
 
 
 def test_a_scan_has_ignored_files_only_by_name_and_repositories_of_programs_are_named(
@@ -483,6 +489,19 @@ def test_submodules_are_checked_out_at_their_recorded_commits(sandbox: GitSandbo
     sandbox.commit("files in its place")
     show(checkout, sandbox)
     assert shown(checkout)["sub/lib.txt"] == b"vendored\n"
+
+
+def test_what_idumb_knows_of_a_submodule_may_be_lost(sandbox: GitSandbox, proof: Take) -> None:
+    sandbox.add_submodule("sub", {"lib.txt": "one\n"})
+    sandbox.commit()
+    checkout = proof(BUILD)
+    (show(checkout, sandbox) / "sub/lib.txt").write_text("left\n")
+    checkouts.close(checkout)
+    (place,) = (sandbox.git_dir / "idumb/checkouts/build-1/modules").iterdir()
+    (place / "shown").write_bytes(b"damaged")
+    checkout = proof(BUILD)
+    show(checkout, sandbox)
+    assert shown(checkout)["sub/lib.txt"] == b"one\n"
 
 
 def test_a_submodule_that_this_machine_lacks_is_an_empty_folder_and_named(

@@ -150,11 +150,11 @@ def test_git_s_folder_is_as_new_for_the_next_check(repository: GitSandbox, check
         assert {path: path.read_bytes() for path in sorted(folder.rglob("*")) if path.is_file()} == before, command
 
 
-def forge(root: Path, own: Path) -> None:
+def forge(root: Path, own: Path, objects: Path) -> None:
     """Change a file, and let the index say that it is as in the tree."""
     (root / "a.txt").write_text("forged\n")
     environment = {**os.environ, "GIT_DIR": str(own), "GIT_INDEX_FILE": str(own / "shown"), "GIT_WORK_TREE": str(root)}
-    environment["GIT_OBJECT_DIRECTORY"] = str(root / ".git/objects")
+    environment["GIT_OBJECT_DIRECTORY"] = str(objects)
     subprocess.run(["git", "update-index", "a.txt"], cwd=root, env=environment, check=True)
     other, right = (pygit2.hash(data).raw for data in (b"forged\n", FILES["a.txt"]))
     data = (own / "shown").read_bytes()[:-20].replace(other, right)
@@ -169,7 +169,7 @@ def test_what_a_program_writes_into_idumb_s_own_index_is_not_believed(
 ) -> None:
     checkout = create(repository)
     root, own = show(checkout, repository), repository.git_dir / "idumb/checkouts/proof-1"
-    forge(root, own)
+    forge(root, own, root / ".git/objects")
     if command == "the same command":
         assert set(checkout.restore()) == set(FILES)
     else:
@@ -177,6 +177,25 @@ def test_what_a_program_writes_into_idumb_s_own_index_is_not_believed(
         checkout = create(repository)
     show(checkout, repository)
     assert shown(checkout) == FILES
+    close(checkout)
+
+
+@pytest.mark.parametrize("command", ["the same command", "the next one"])
+def test_what_a_program_writes_into_idumb_s_index_of_a_submodule_is_not_believed(
+    repository: GitSandbox, command: str
+) -> None:
+    repository.add_submodule("sub", FILES)
+    repository.commit("sub", "sub", ".gitmodules")
+    checkout = create(repository)
+    root = show(checkout, repository)
+    (own,) = (repository.git_dir / "idumb/checkouts/proof-1/modules").iterdir()
+    forge(root / "sub", own, root / ".git/objects")
+    if command == "the next one":
+        close(checkout)
+        checkout = create(repository)
+    checkout.renew()
+    show(checkout, repository)
+    assert shown(checkout)["sub/a.txt"] == FILES["a.txt"]
     close(checkout)
 
 
