@@ -160,8 +160,6 @@ class Checkout:
         self.prepared = ()
 
     def _show(self, tree: str, head: str | None) -> None:
-        if not self._folder.is_known:
-            self._make()
         private_folders.require_no_mounts(self._folder.require())
         self._folder.clear_beside()
         if self._files.show(tree):
@@ -354,7 +352,6 @@ class Checkout:
             self._folder.accept()
             self.trees.snapshot(_kept_as(ref), "what a killed attempt left")
         self.end()
-        self._is_stale = True
 
     def _checked(self) -> int:
         """Return when the last check ended, by the time with which the system stamps changes (ns); 0 if none has."""
