@@ -18,7 +18,9 @@ from idumb.app.ports import Conflict
 from idumb.domain.errors import Refusal
 from idumb.git import discover
 from idumb.git.checkouts import untracked
-from idumb.git.checkouts.checkout import BUILD, Checkout
+from idumb.git.checkouts.checkout import BUILD, PROVE, Checkout
+from idumb.git.checkouts.tree_files import TreeFiles
+from idumb.git.tree_objects import EMPTY_TREE
 from idumb.git.trees import GitTrees
 from idumb.system import clock
 from tests.support import checkouts
@@ -133,7 +135,8 @@ def test_an_attempt_that_starts_anew_gets_the_same_tree_without_what_the_last_on
     checkout.end()
     show(checkout, sandbox)
     assert shown(checkout) == {".gitignore": b"build\n", "a.txt": b"a\n", "build": b"made\n"}
-    assert checkout.with_ignored(tree(sandbox), ["build"]) == tree(sandbox), "it is not what the task starts from"
+    found = checkout.with_ignored(tree(sandbox), ["a.txt", "build", "nothing"])
+    assert found == tree(sandbox), "it is not what the task starts from"
     assert shown(checkout) == {".gitignore": b"build\n", "a.txt": b"a\n"}
 
 
@@ -169,10 +172,11 @@ def test_caches_stay_when_the_tree_changes_unless_somebody_or_a_control_changed_
     (root / "cache/changed/out").write_text("planted\n")
     if control:
         checkout.restore()
-    checkout.renew()
-    show(checkout, sandbox)
-    assert set(shown(checkout)) == {".gitignore", "a.txt", "cache/kept/out"}
-    assert checkout.cached == ("cache",)
+    for _ in range(3):  # what is removed changes the folder above it
+        checkout.renew()
+        show(checkout, sandbox)
+        assert set(shown(checkout)) == {".gitignore", "a.txt", "cache/kept/out"}
+        assert checkout.cached == ("cache",)
 
 
 def clock_of(path: Path) -> int:
@@ -202,10 +206,20 @@ def test_a_tracked_file_that_a_check_changes_is_restored_and_named(sandbox: GitS
     assert checkout.restore() == ()
 
 
-def test_attributes_that_a_check_writes_decide_nothing(sandbox: GitSandbox, proof: Take) -> None:
+def test_attributes_that_a_check_writes_decide_nothing(
+    sandbox: GitSandbox, proof: Take, monkeypatch: pytest.MonkeyPatch
+) -> None:
     sandbox.write_all({"d/a.txt": "a\nb\n", "d/b.txt": "a\n", ".gitattributes": "*.md text\n"})
     sandbox.commit()
-    checkout = proof()
+    checkout, check_out = proof(), TreeFiles._check_out
+
+    def slowly(files: TreeFiles, tree: str) -> None:
+        check_out(files, tree)
+        later = os.stat(checkout.index).st_mtime + 5
+        os.utime(checkout.index, (later, later))  # otherwise git compares the bytes
+        files._folder._written = files._folder.stamp()
+
+    monkeypatch.setattr(TreeFiles, "_check_out", slowly)
     root = show(checkout, sandbox)
     (root / "d/.gitattributes").write_text("*.txt text eol=crlf\n")
     (root / "d/a.txt").write_bytes(b"a\r\nb\r\n")
@@ -238,6 +252,7 @@ def test_files_have_the_line_endings_and_filters_of_the_user_and_scans_those_of_
     raw = checkout.raw(scanned, ["a.txt", "b.up", "gone"])
     assert [sandbox.git("cat-file", "blob", f"{raw}:{name}") for name in ("a.txt", "b.up")] == ["z\r", "new"]
     assert checkout.raw(scanned, ["a.bin"]) == scanned
+    assert checkout.cleaned("b.up", b"new\n") == sandbox.git("rev-parse", f"{scanned}:b.up")
     subprocess.run(["rm", "-r", checkout.top], check=True)
     assert checkout.raw(scanned, ["a.txt", "b.up", "gone"]) == raw, "the folder was made again"
 
@@ -257,12 +272,24 @@ def test_a_file_that_the_user_had_in_another_form_of_the_same_content_has_that_f
         sandbox.remove("c")
         sandbox.link("c", "a")
         seen.append(user.scan())
-    for trees, expected in ((seen, b"1\r\n2\n"), (seen[1:], b"1\n2\n"), ((), b"1\r\n2\r\n")):
+    for trees, expected in ((seen, b"1\r\n2\n"), ([EMPTY_TREE, *seen[1:]], b"1\n2\n"), ((), b"1\r\n2\r\n")):
         raw = checkout.raw(tree(sandbox), ["a", "a.id", "b", "c"], trees)
         blobs = [user.read(entry.oid) for name in ("a", "a.id", "b", "c") if (entry := user.entry(raw, name))]
         assert blobs[0] == expected
         assert blobs[2:] == [b"1\r\n2\r\n"] * 2
         assert (blobs[1] == b"$Id: 12 $\n") == bool(trees)
+
+
+def test_kept_files_are_in_the_tree_of_a_commit_as_git_would_store_them(sandbox: GitSandbox, proof: Take) -> None:
+    """R-RUN-13: as `prove` needs them where nothing was committed. Nothing of them stays in the checkout."""
+    sandbox.write_all({".gitattributes": "*.txt text eol=crlf\n", "a.txt": "one\n", "b.txt": "one\n"})
+    base = sandbox.commit()
+    sandbox.write_all({"a.txt": "two\r\n", "b.txt": "two\r\n"})
+    checkout, kept = proof(), GitTrees(discover.find(str(sandbox.root))).scan()
+    sandbox.git("add", "a.txt")
+    assert checkout.committed(base, kept, ["a.txt"]) == sandbox.git("write-tree")
+    show(checkout, sandbox)
+    assert shown(checkout)["a.txt"] == b"one\r\n"
 
 
 def test_patches_and_restores_write_what_git_checks_out(sandbox: GitSandbox, proof: Take) -> None:
@@ -283,6 +310,21 @@ def test_patches_and_restores_write_what_git_checks_out(sandbox: GitSandbox, pro
     (root / "a.txt").write_bytes(b"three\r\n")
     assert checkout.trees.restore(base, after, ["a.txt"]) == (Conflict("a.txt", "was changed since"),)
     assert (root / "a.txt").read_bytes() == b"three\r\n"
+
+
+def test_the_checkout_of_a_stranger_has_neither_the_user_s_settings_nor_caches(sandbox: GitSandbox) -> None:
+    """R-RUN-13."""
+    sandbox.write_all({"a.txt": "a\n", ".gitignore": "cache\n"})
+    sandbox.commit()
+    sandbox.git("config", "core.autocrlf", "true")
+    command = checkouts.opened(sandbox, is_cached=lambda _: True)
+    checkout = command.open(PROVE, plain=True)
+    (show(checkout, sandbox) / "cache").write_text("made\n")
+    checkout.restore()
+    checkout.renew()
+    show(checkout, sandbox)
+    assert shown(checkout) == {"a.txt": b"a\n", ".gitignore": b"cache\n"}
+    command.close()
 
 
 def test_without_the_program_of_a_filter_a_file_is_as_in_the_commit(sandbox: GitSandbox, proof: Take) -> None:
@@ -583,7 +625,7 @@ def test_a_large_tree_that_takes_long_is_mentioned_once(
         checkout = proof(note=notes.append)
         show(checkout, sandbox)
         checkouts.close(checkout)
-    assert notes == ["The proof checkout was made in 2.0 s"]
+        assert notes == ["The proof checkout was made in 2.0 s"]
 
 
 @pytest.mark.parametrize("end", ["failed", "killed"])
@@ -617,6 +659,9 @@ def test_of_an_installation_that_did_not_end_nothing_stays_or_counts(
     else:
         os.waitpid(process, 0)  # a hook of another test may have left a process that ends now
     assert (root / "made/partial").exists()
+    if end == "failed":
+        show(checkout, sandbox)
+        assert set(shown(checkout)) == {"package.json"}
     checkouts.close(checkout)
     checkout = proof()
     show(checkout, sandbox)

@@ -338,7 +338,7 @@ def test_what_a_killed_attempt_left_is_kept_before_the_checkout_is_used_again(
     python.start(KILLED, repository.root, state).communicate()
     expected = ["refs/idumb/worktrees/main/runs/r1/T1/1/interrupted"] if state == "running" else []
     assert list(opened(repository).left().values()) == expected
-    checkout = create(repository, BUILD)
+    close(create(repository))
     kept = repository.kept("refs/idumb/worktrees/main/runs/")
     if state == "ended":
         assert kept == {}
@@ -347,6 +347,7 @@ def test_what_a_killed_attempt_left_is_kept_before_the_checkout_is_used_again(
         assert repository.git("cat-file", "blob", f"{oid}:worktree/a.txt") == "the only copy"
         assert repository.git("cat-file", "blob", f"{oid}:worktree/new.txt") == "new"
     assert not opened(repository).left()
+    checkout = create(repository, BUILD)
     everything(checkout, repository)
     close(checkout)
 
@@ -354,11 +355,14 @@ def test_what_a_killed_attempt_left_is_kept_before_the_checkout_is_used_again(
 def test_a_place_that_others_can_write_or_that_is_in_the_tree_is_refused(
     repository: GitSandbox, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    shared, link = tmp_path / "shared", tmp_path / "link"
+    shared, link, taken = tmp_path / "shared", tmp_path / "link", tmp_path / "taken"
     shared.mkdir()
     shared.chmod(0o777)
     link.symlink_to(tmp_path)
-    for place in ("relative", str(repository.root / "inside"), str(shared), str(link / "x")):
+    monkeypatch.setenv("IDUMB_CHECKOUTS", str(taken))
+    taken.mkdir()
+    Path(places.folder_of(discover.find(str(repository.root)))).touch()
+    for place in ("relative", str(repository.root / "inside"), str(shared), str(taken), str(link / "x")):
         monkeypatch.setenv("IDUMB_CHECKOUTS", place)
         if place == str(link / "x"):
             close(create(repository))  # only the folder itself may not be a link

@@ -13,7 +13,7 @@ from unittest.mock import Mock
 import pytest
 
 from idumb.app.ports import CommitAttempt
-from idumb.git import discover, refs, status
+from idumb.git import discover, disk, refs, status
 from idumb.git.history import GitHistory
 from idumb.git.trees import GitTrees
 from idumb.system import clock
@@ -153,12 +153,17 @@ def test_a_refusal_on_a_full_disk_reports_the_free_space(
 
 
 def test_a_hook_that_reformats_changes_the_commit_and_no_file_of_the_user(
-    sandbox: GitSandbox, history: GitHistory, base: str
+    sandbox: GitSandbox, history: GitHistory, base: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """What it made is on disk before the branch moves."""
+    forced = list[str]()
+    monkeypatch.setattr(disk, "force_objects", lambda _, oids: forced.extend(oids))
     hook(sandbox, "tr a-z A-Z < b > c; mv c b; echo more > d; git add b d")
     tree = work(sandbox, {"b": "abc\n"})
     before = sandbox.ledger()
     made = make(history, tree)
+    names = (f"{made.commit}", f"{made.tree}", f"{made.tree}:b", f"{made.tree}:d")
+    assert {*sandbox.git("rev-parse", *names).split()} <= {*forced}
     assert sandbox.git("show", f"{made.commit}:b", f"{made.tree}:b", f"{made.tree}:d") == "ABC\nABC\nmore"
     assert sandbox.git("rev-parse", f"{made.commit}^{{tree}}") == made.tree
     assert sandbox.ledger() == before
@@ -168,9 +173,10 @@ def test_what_programs_left_in_the_checkout_is_in_no_commit(
     sandbox: GitSandbox, history: GitHistory, base: str
 ) -> None:
     tree = checkouts.tree(sandbox)
+    sandbox.write(".git/info/exclude", "*.log\n")
     hook(sandbox, "echo left > coverage.xml")
     assert make(history, tree).commit
-    hook(sandbox, "git add --all")
+    hook(sandbox, "echo ignored > a.log; git add --all")
     assert make(history, tree).tree == tree
 
 
