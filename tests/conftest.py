@@ -18,11 +18,14 @@ import hypothesis
 import pytest
 
 # Before anything imports them.
-pytest.register_assert_rewrite("tests.support.project", "tests.crash.harness")
+pytest.register_assert_rewrite(
+    "tests.support.project", "tests.crash.harness", "tests.states.ledgers", "tests.states.matrix"
+)
 
 from tests.support.gitrepo import GitSandbox  # noqa: E402
 from tests.support.prepared import Prepared  # noqa: E402
 from tests.support.processor_time import ProcessorTime  # noqa: E402
+from tests.support.seed import pytest_runtest_makereport  # noqa: E402, F401 - a failure names the commit's seed
 
 hypothesis.settings.register_profile("repeatable", derandomize=True, deadline=None, print_blob=False, database=None)
 hypothesis.settings.load_profile("repeatable")
@@ -32,7 +35,7 @@ _DROPPED_PREFIXES = ("GIT_", "IDUMB_")
 _DROPPED = ("EDITOR", "VISUAL", "PAGER", "SSH_AUTH_SOCK", "GPG_AGENT_INFO", "NO_COLOR", "FORCE_COLOR", "CLICOLOR")
 
 
-def _home_environment(home: Path) -> dict[str, str]:
+def home_environment(home: Path) -> dict[str, str]:
     """Return the variables that place a user's files below `home`, and git without any configuration."""
     return {
         "HOME": str(home),
@@ -46,7 +49,7 @@ def _home_environment(home: Path) -> dict[str, str]:
     }
 
 
-def _dropped(environment: Mapping[str, str]) -> list[str]:
+def dropped(environment: Mapping[str, str]) -> list[str]:
     return [name for name in environment if name.startswith(_DROPPED_PREFIXES) or name in _DROPPED]
 
 
@@ -62,9 +65,9 @@ def pytest_configure(config: pytest.Config) -> None:
     signal.signal(signal.SIGINT, signal.default_int_handler)
     home = Path(tempfile.mkdtemp(prefix="idumb-tests-home-"))
     (home / "gitconfig").touch()
-    for name in _dropped(os.environ):
+    for name in dropped(os.environ):
         del os.environ[name]
-    os.environ.update(_home_environment(home), PATH=_without_shims(os.environ["PATH"]))
+    os.environ.update(home_environment(home), PATH=_without_shims(os.environ["PATH"]))
     config.pluginmanager.register(ProcessorTime(config))
     config.add_cleanup(lambda: shutil.rmtree(home, ignore_errors=True))
 
@@ -111,9 +114,9 @@ def home(_new_places: Iterator[Path], monkeypatch: pytest.MonkeyPatch) -> Path:
     place = next(_new_places)
     place.mkdir(0o700)
     (place / "gitconfig").touch()
-    for name in _dropped(os.environ):
+    for name in dropped(os.environ):
         monkeypatch.delenv(name)
-    for name, value in _home_environment(place).items():
+    for name, value in home_environment(place).items():
         monkeypatch.setenv(name, value)
     _tell_libgit2(place)
     return place
@@ -127,16 +130,6 @@ def _tell_libgit2(home: Path) -> None:
     level = pygit2.enums.ConfigLevel
     for search_path in (level.GLOBAL, level.XDG, level.SYSTEM):
         pygit2.settings.search_path[search_path] = str(home)
-
-
-@pytest.fixture
-def git_identity(home: Path) -> tuple[str, str]:
-    """A name and an address in the test's global git configuration, for git and for libgit2."""
-    name, address = "Pat Tester", "pat@example.invalid"
-    text = f"[user]\n\tname = {name}\n\temail = {address}\n"
-    (home / "gitconfig").write_text(text, encoding="utf-8")
-    (home / ".gitconfig").write_text(text, encoding="utf-8")
-    return name, address
 
 
 @pytest.fixture

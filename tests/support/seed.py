@@ -56,7 +56,7 @@ def _values(thing: Any) -> tuple[Any, ...]:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """For a conftest to import: a failure says how to repeat it."""
+    """For the conftest: a failure says how to repeat it."""
     report = yield
     if report.failed:
         report.sections.append(("seed", f"{VARIABLE}={commit_seed()} pytest '{item.nodeid}'"))
