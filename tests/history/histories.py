@@ -1,11 +1,15 @@
-"""A repository whose history has everything legal in a file system and git that breaks programs."""
+"""Histories of everything legal in a file system and git that breaks programs, and random ones."""
 
 from __future__ import annotations
 
 import os
+import random
 from collections.abc import Callable
+from dataclasses import dataclass, field
 from pathlib import Path
 
+from tests.crash import rollback_user
+from tests.crash.rollback_user import Files
 from tests.support.gitrepo import GitSandbox
 
 ODD_NAMES = (
@@ -63,145 +67,150 @@ BYTES = {
 }
 
 
-def begun(place: Path) -> GitSandbox:
-    """Create a repository with one commit, the base of a chapter's changes."""
-    repo = GitSandbox.create(place)
-    repo.write_all({"README.md": "# Nasty\n", "kept/file.txt": "kept\n", ".gitattributes": "*.bin -text\n"})
-    repo.link("links/absolute", "/nonexistent/place")  # leads out, so it is there before; a task that makes it fails
-    repo.commit("base")
-    return repo
+@dataclass(frozen=True, slots=True)
+class History(GitSandbox):
+    """A folder that a chapter changes, without git. `steps` have a title, and the files after it."""
+
+    steps: list[tuple[str, Files]] = field(default_factory=list)
+
+    @classmethod
+    def begin(cls, place: Path) -> History:
+        history = cls(place)
+        history.write_all({"README.md": "# Nasty\n", "kept/file.txt": "kept\n", ".gitattributes": "*.bin -text\n"})
+        # It leads out, so it is there before; a task that makes it fails.
+        history.link("links/absolute", "/nonexistent/place")
+        history.note("base")
+        return history
+
+    def note(self, title: str) -> None:
+        self.steps.append((title, rollback_user.look(self.root)))
 
 
-def commit(repo: GitSandbox, message: str) -> None:
-    repo.git("add", "--all", "--force", "--", ".")
-    repo.git("commit", "--quiet", "--allow-empty", "--allow-empty-message", "--cleanup=verbatim", "-m", message)
-
-
-def any_bytes(repo: GitSandbox) -> None:
+def any_bytes(repo: History) -> None:
     for name, data in BYTES.items():
         repo.write(f"bytes/{name}", data)
-    commit(repo, "bytes of every kind")
+    repo.note("bytes of every kind")
     for name, data in BYTES.items():
         repo.write(f"bytes/{name}", data[::-1] + b"\0\xff\r")
-    commit(repo, "bytes turned around")
+    repo.note("bytes turned around")
     for name in BYTES:
         repo.write(f"bytes/{name}", b"")
-    commit(repo, "bytes all gone")
+    repo.note("bytes all gone")
 
 
-def names(repo: GitSandbox) -> None:
+def names(repo: History) -> None:
     for name in ODD_NAMES:
         repo.write(name, os.fsencode(name) + b"\n")
-    commit(repo, "odd names")
+    repo.note("odd names")
     for name in ODD_NAMES:
         repo.write(name, os.fsencode(name) + b" again\n", mode=0o755)
-    commit(repo, "odd names, changed and made programs")
+    repo.note("odd names, changed and made programs")
     for name in ODD_NAMES:
         (repo.root / name).unlink()
-    commit(repo, "odd names gone")
+    repo.note("odd names gone")
 
 
-def modes(repo: GitSandbox) -> None:
+def modes(repo: History) -> None:
     repo.write("modes/tool.sh", "#!/bin/sh\n")
     repo.write("modes/data", "data\n", mode=0o755)
-    commit(repo, "two modes")
+    repo.note("two modes")
     (repo.root / "modes/tool.sh").chmod(0o755)
     (repo.root / "modes/data").chmod(0o644)
-    commit(repo, "modes swapped, bytes unchanged")
+    repo.note("modes swapped, bytes unchanged")
     repo.write("modes/tool.sh", "#!/bin/sh\necho\n", mode=0o644)
-    commit(repo, "mode and bytes")
+    repo.note("mode and bytes")
 
 
-def swaps(repo: GitSandbox) -> None:
+def swaps(repo: History) -> None:
     repo.write("swap", "a file\n")
-    commit(repo, "a file")
+    repo.note("a file")
     repo.remove("swap")
     repo.write_all({"swap/a": "1\n", "swap/b/c": "2\n", "swap/b/d/e": "3\n"})
-    commit(repo, "the file is a folder")
+    repo.note("the file is a folder")
     repo.remove("swap")
     repo.write("swap", "a file again\n")
-    commit(repo, "the folder is a file")
+    repo.note("the folder is a file")
     repo.remove("swap")
     repo.write("swap/a/b/c/d", "deep\n")
-    commit(repo, "deep")
+    repo.note("deep")
     repo.remove("swap/a")
     repo.write("swap/a", "up\n")
-    commit(repo, "a file where a deep folder was")
+    repo.note("a file where a deep folder was")
 
 
-def renames(repo: GitSandbox) -> None:
+def renames(repo: History) -> None:
     repo.write_all({f"move/{n}.txt": f"{n}\n" * 50 for n in range(5)})
-    commit(repo, "to be moved")
+    repo.note("to be moved")
     (repo.root / "move").rename(repo.root / "moved")
-    commit(repo, "folder renamed")
+    repo.note("folder renamed")
     (repo.root / "moved/0.txt").rename(repo.root / "moved/tmp")
     (repo.root / "moved/1.txt").rename(repo.root / "moved/0.txt")
     (repo.root / "moved/tmp").rename(repo.root / "moved/1.txt")
     (repo.root / "moved/2.txt").rename(repo.root / "moved/TWO.txt")
-    commit(repo, "two swapped, one in capitals")
+    repo.note("two swapped, one in capitals")
 
 
-def links(repo: GitSandbox) -> None:
+def links(repo: History) -> None:
     repo.link("links/to-file", "../README.md")
     repo.link("links/to-folder", "../kept")
     repo.link("links/dangling", "no/such/place")
     repo.link("links/odd name", "tar get\nwith newline\udcff")
     repo.link("links/itself", "itself")
-    commit(repo, "links")
+    repo.note("links")
     for name in ("to-file", "to-folder"):
         repo.remove(f"links/{name}")
     repo.write("links/to-file", "now a file\n")
     repo.write("links/to-folder/file", "now a folder\n")
     repo.remove("links/dangling")
     repo.link("links/dangling", "elsewhere")
-    commit(repo, "links become file and folder, one points elsewhere")
+    repo.note("links become file and folder, one points elsewhere")
     repo.remove("links/to-file")
     repo.remove("links/to-folder")
     repo.link("links/to-file", "../README.md")
     repo.link("links/to-folder", "../kept")
-    commit(repo, "file and folder become links")
+    repo.note("file and folder become links")
     repo.remove("links/to-file")
     repo.write("links/to-file/below", "x\n")
     repo.remove("kept")
     repo.link("kept", "links")
-    commit(repo, "a link becomes a folder, and a folder of the base a link")
+    repo.note("a link becomes a folder, and a folder of the base a link")
     repo.remove("links")
-    commit(repo, "links gone")
+    repo.note("links gone")
     repo.remove("kept")
     repo.write("kept/file.txt", "kept\n")
-    commit(repo, "folder back")
+    repo.note("folder back")
 
 
-def ignored(repo: GitSandbox) -> None:
+def ignored(repo: History) -> None:
     repo.write_all({".gitignore": "*.log\nbuild/\n/secret*\n", "build/out.txt": "out\n", "a.log": "log\n"})
-    commit(repo, "ignored files that are tracked")
+    repo.note("ignored files that are tracked")
     repo.write_all({"b.log": "new\n", "build/more/x.txt": "x\n", "secret[1]": "s\n", "a.log": "log 2\n"})
-    commit(repo, "more of them, one with brackets")
+    repo.note("more of them, one with brackets")
     repo.write(".gitignore", "*\n")
     repo.write("everything-is-ignored.txt", "x\n")
-    commit(repo, "everything is ignored")
+    repo.note("everything is ignored")
     repo.write("sub/.gitignore", "!*\n")
     repo.write("sub/inside.txt", "x\n")
-    commit(repo, "a nested .gitignore")
+    repo.note("a nested .gitignore")
     repo.remove(".gitignore")
     repo.remove("b.log")
-    commit(repo, "nothing is ignored")
+    repo.note("nothing is ignored")
     repo.write(".gitignore/file", "x\n")
-    commit(repo, ".gitignore is a folder")
+    repo.note(".gitignore is a folder")
     repo.remove(".gitignore")
     repo.link(".gitignore", "README.md")
-    commit(repo, ".gitignore is a link")
+    repo.note(".gitignore is a link")
     repo.remove(".gitignore")
     repo.write(".gitignore", ".*\n!.gitignore\n")
-    commit(repo, "dot files ignored, idumb's own with them")
+    repo.note("dot files ignored, idumb's own with them")
     repo.remove(".gitignore")
-    commit(repo, "and not")
+    repo.note("and not")
 
 
-def subjects(repo: GitSandbox) -> None:
+def subjects(repo: History) -> None:
     for number, subject in enumerate(SUBJECTS):
         repo.write("subject.txt", f"{number}\n")
-        commit(repo, subject)
+        repo.note(subject)
 
 
 SUBJECTS = (
@@ -223,36 +232,36 @@ SUBJECTS = (
 )
 
 
-def large(repo: GitSandbox) -> None:
+def large(repo: History) -> None:
     repo.write("large.bin", bytes(range(256)) * (12 << 10))
     repo.write("large.txt", "a line of text that is written often\n" * 60_000)
     repo.write("one-line.txt", "x" * 2_000_000)
-    commit(repo, "large files")
+    repo.note("large files")
     repo.write("large.txt", "another line\n" * 60_000)
     repo.remove("large.bin")
-    commit(repo, "large files changed")
+    repo.note("large files changed")
 
 
-def many(repo: GitSandbox) -> None:
+def many(repo: History) -> None:
     repo.write_all({f"many/{n % 40}/file-{n}.txt": f"{n}\n" for n in range(1500)})
-    commit(repo, "thousands of files")
+    repo.note("thousands of files")
     for n in range(0, 1500, 2):
         repo.remove(f"many/{n % 40}/file-{n}.txt")
-    commit(repo, "half of them gone")
+    repo.note("half of them gone")
     repo.remove("many")
-    commit(repo, "all of them gone")
+    repo.note("all of them gone")
 
 
-def everything_goes(repo: GitSandbox) -> None:
+def everything_goes(repo: History) -> None:
     for entry in sorted(repo.root.iterdir()):
         if entry.name != ".git":
             repo.remove(entry.name)
-    commit(repo, "everything is deleted")
+    repo.note("everything is deleted")
     repo.write("README.md", "# Back\n")
-    commit(repo, "and back")
+    repo.note("and back")
 
 
-CHAPTERS: tuple[Callable[[GitSandbox], None], ...] = (
+CHAPTERS: tuple[Callable[[History], None], ...] = (
     any_bytes,
     names,
     modes,
@@ -265,3 +274,40 @@ CHAPTERS: tuple[Callable[[GitSandbox], None], ...] = (
     many,
     everything_goes,
 )
+
+
+_NAMES = (
+    *("a", "a/b", "b/c/d", "c d", "d", "d/e", "d/f/g", "é", "[z]", "`t`", "nl\nx", "\udcff"),
+    *(".gitignore", "x.log", "sub/.gitignore", "sub/y.log", ".env"),
+)
+_TARGETS = ("a", "nowhere", "d", "./x", "é", ".")
+_DATA = (b"", b"x\n", b"a\r\n", b"\x00\xff\r", b"*.log\n", b"!*.log\n*\n", b"d\nsub\n")
+
+
+def grow(repo: History, seed: int, count: int) -> None:
+    """Note random changes of few names, so that files, folders, links and ignore rules trade places often."""
+    chance = random.Random(seed)
+    for number in range(count):
+        for _ in range(chance.randrange(1, 5)):
+            _change(repo, chance, chance.choice(_NAMES))
+        repo.note(f"random {number}")
+
+
+def _change(repo: GitSandbox, chance: random.Random, name: str) -> None:
+    place = repo.root / name
+    kind = chance.random()
+    plain = place.is_file() and not place.is_symlink()
+    if plain and kind < 0.2:
+        place.chmod(chance.choice([0o644, 0o755]))
+        return
+    for above in place.parents:
+        if above != repo.root and repo.root in above.parents and (above.is_symlink() or above.is_file()):
+            above.unlink()
+    if place.is_symlink() or place.exists():
+        repo.remove(name)
+    if kind < 0.4:
+        return
+    if kind < 0.55:
+        repo.link(name, chance.choice(_TARGETS))
+    else:
+        repo.write(name, chance.choice(_DATA), mode=chance.choice([0o644, 0o755]))
