@@ -19,15 +19,15 @@ from typing import Any
 
 from tests.crash import programme as programmes
 from tests.crash.programme import Programme, Tally
-from tests.states import git_state, ledgers, work_tree
+from tests.states import ledgers
 from tests.states.ledgers import Record
-from tests.states.state import ALL, TOUCHED, Scene, State, copied, template
+from tests.states.state import TOUCHED, Scene, bring, copied, template
+from tests.states.states import ALL, State
 from tests.support import seed as seeds
 from tests.support import warm
 from tests.support.answer import Answer
 from tests.support.gitrepo import Entry, GitSandbox
 
-GENERATORS = (work_tree, git_state)
 UNREADABLE = ("git.unsupported-format", "git.ownership")
 TELL_PID = "echo stopping; kill -{signal} $(cat {case}/pid); sleep 60\n"
 
@@ -240,7 +240,7 @@ def commit_refused(case: Case, repo: GitSandbox, code: str) -> None:
 
 def carry_out(case: Case, action: str) -> None:
     after_run = ledgers.record(case.scene.repo) if action == "late" else None
-    repo = case.state.make(case.scene) or case.scene.repo
+    repo = bring(case.scene, case.state)
     if after_run is not None:
         late(case, after_run)
     elif case.state.ends == "runs":
@@ -301,7 +301,7 @@ class Bench:
     @cached_property
     def _ran(self) -> Path:
         scene = copied(self._folder / "fresh", self._folder / "ran")
-        done = Case(State("plain", (), lambda _: None), scene, self._consent)
+        done = Case(State("plain"), scene, self._consent)
         assert done.execute(scene.repo, "--no-verify").code == 0
         return scene.case
 

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import shutil
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import subprocess
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
+from tests.states.states import KIT, State
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Project, delete, edit, shell, task, write
+from tests.support.project import delete, edit, shell, task, write
 
 TOUCHED = ("app.txt", "old.txt", "out/one.txt", "out/two.txt")
 """The paths that the tasks of the plan declare, and nothing else may change."""
@@ -47,57 +50,14 @@ class Scene:
         place.mkdir(exist_ok=True)
         return place
 
-    def other(self, name: str, *arguments: str) -> GitSandbox:
-        """Another repository of this case, cloned from this one."""
-        self.repo.git("-c", "protocol.file.allow=always", "clone", "--quiet", *arguments, str(self.case / name))
-        return identified(GitSandbox(self.case / name))
 
-
-def identified(repo: GitSandbox) -> GitSandbox:
-    repo.git("config", "user.name", "Pat Tester")
-    repo.git("config", "user.email", "pat@example.invalid")
-    return repo
-
-
-@dataclass(frozen=True, slots=True)
-class State:
-    """`make` brings the repository into the state; a sandbox that it returns is where the work is done then.
-
-    `ends` is `runs`, `refused:CODE` (or a question, before anything is touched) or `fails:CODE` (git refuses a commit).
-    `elsewhere` says that `make` gives back another sandbox, in which nothing was run.
-    """
-
-    name: str
-    rows: tuple[str, ...]
-    make: Callable[[Scene], GitSandbox | None]
-    ends: str = "runs"
-    environment: Mapping[str, str] = field(default_factory=dict)
-    start: str = "."
-    elsewhere: bool = False
-
-    @property
-    def code(self) -> str:
-        return self.ends.partition(":")[2]
-
-
-ALL: dict[str, State] = {}
-
-
-def state(
-    *rows: str,
-    ends: str = "runs",
-    environment: Mapping[str, str] | None = None,
-    start: str = ".",
-    elsewhere: bool = False,
-) -> Callable[[Callable[[Scene], GitSandbox | None]], Callable[[Scene], GitSandbox | None]]:
-    """Register a generator under its own name."""
-
-    def register(make: Callable[[Scene], GitSandbox | None]) -> Callable[[Scene], GitSandbox | None]:
-        name = make.__name__.replace("_", " ").strip()
-        ALL[name] = State(name, rows, make, ends, environment or {}, start, elsewhere)
-        return make
-
-    return register
+def bring(scene: Scene, state: State) -> GitSandbox:
+    """Bring the repository into the state; return the one in which the work is done."""
+    environment = {**os.environ, **scene.variables, "LC_ALL": "C"}
+    script = ["sh", "-ec", KIT + state.script]
+    done = subprocess.run(script, cwd=scene.repo.root, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done
+    return GitSandbox(scene.case / state.elsewhere) if state.elsewhere else scene.repo
 
 
 def template(place: Path) -> str:
@@ -132,7 +92,3 @@ def template(place: Path) -> str:
 def copied(template_folder: Path, case: Path) -> Scene:
     shutil.copytree(template_folder, case, symlinks=True)
     return Scene(case, GitSandbox(case / "repo"))
-
-
-def project(repo: GitSandbox, start: str = ".") -> Project:
-    return Project(repo, repo.root / start)

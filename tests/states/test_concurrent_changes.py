@@ -1,4 +1,4 @@
-"""F24, F25: changes by a user or an agent while a task is being built; a script plays both."""
+"""F24, F25, and incidents of similar tools: what a user or an agent does while a task is built; a script plays both."""
 
 from __future__ import annotations
 
@@ -12,8 +12,10 @@ import pytest
 from tests.states import ledgers
 from tests.states.ledgers import Record
 from tests.states.matrix import Case
-from tests.states.state import TOUCHED, State, copied, template
+from tests.states.state import TOUCHED, copied, template
+from tests.states.states import State
 from tests.support import seed
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 
 GIT = "git -c user.name=Pat -c user.email=pat@example.invalid"
@@ -71,11 +73,13 @@ def templates(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
 def case(templates: tuple[Path, str], tmp_path: Path) -> Case:
     place, consent = templates
     scene = copied(place / "fresh", tmp_path / "case")
-    scene.repo.write_all({"third.txt": "edited\n", "untracked.txt": "mine\n", ".secret": "key\n"})
+    scene.repo.write_all(
+        {"third.txt": "edited\n", "untracked.txt": "mine\n", ".secret": "key\n", "build/out.bin": "big\n"}
+    )
     scene.repo.write("second.txt", "staged\n")
     scene.repo.git("add", "second.txt")
     scene.repo.write("second.txt", "edited again\n")
-    return Case(State("meanwhile", ("F24",), lambda _: None), scene, consent)
+    return Case(State("meanwhile"), scene, consent)
 
 
 @pytest.mark.parametrize("change", seed.one_on_a_push(CONCURRENT_CHANGES, "while a task is built"))
@@ -130,3 +134,85 @@ def test_a_repository_deleted_during_a_task_gives_one_clear_line(case: Case) -> 
     answer = case.execute(case.scene.repo)
     assert answer.code not in {0, 70}, answer
     assert "\n" not in answer.error["message"]
+
+
+BACK = ("rollback", "1", "--to", "start", "--yes")
+
+
+def ran(case: Case, repo: GitSandbox, *flags: str) -> Answer:
+    answer = case.execute(repo, "--no-verify", *flags)
+    assert answer.code == 0, answer
+    return answer
+
+
+def test_a_rollback_deletes_no_untracked_output_that_the_agent_did_not_change(case: Case) -> None:
+    """R-GIT-1, F2, F3: a restore that cleaned the tree took a gigabyte of results along."""
+    repo = case.scene.repo
+    ran(case, repo)
+    repo.write_all({"results/one.bin": "made since\n", "build/two.bin": "made since\n", "out/more.txt": "made since\n"})
+    before = ledgers.record(repo)
+    assert case.idumb(repo, *BACK).code == 0
+    ledgers.kept(before, ledgers.record(repo))
+    assert repo.read("results/one.bin") == "made since\n"
+    assert repo.read("out/more.txt") == "made since\n"
+
+
+def test_results_never_overwrite_uncommitted_edits(case: Case) -> None:
+    """F1, R-GIT-6: files of a checkout were copied over uncommitted edits."""
+    repo = case.scene.repo
+    repo.write("app.txt", "one\ntwo\nthree\nmine\n")
+    before = ledgers.record(repo)
+    answer = case.execute(repo)
+    assert answer.code == 5, answer
+    ledgers.equal("files", before.user, ledgers.record(repo).user)
+
+
+INTO_THE_GIT_FOLDER = (
+    'echo "$CASE/outside" > .git/commondir',
+    'mkdir -p .git/hooks; cp "$CASE/hook" .git/hooks/pre-commit',
+    'git config core.fsmonitor "touch $CASE/ran; false"',
+    'git config filter.x.clean "touch $CASE/ran; cat"; mkdir -p .git/info; echo "* filter=x" > .git/info/attributes',
+    "git config core.bare true",
+    'git config core.worktree "$CASE/repo"',
+    "rm .git/index",
+)
+
+
+@pytest.mark.parametrize("script", seed.one_on_a_push(INTO_THE_GIT_FOLDER, "git folder"))
+def test_files_that_a_builder_puts_into_its_git_folder_are_never_run(case: Case, script: str) -> None:
+    """F53, R-GIT-6: crafted commondir, hooks, configuration; its work is committed all the same."""
+    repo = case.scene.repo
+    before = ledgers.record(repo)
+    case.say("hook", "#!/bin/sh\ntouch $CASE/ran\n")
+    (case.scene.case / "hook").chmod(0o755)
+    case.say("actor", script + "\n")
+    ran(case, repo)
+    assert not (case.scene.case / "ran").exists()
+    ledgers.kept(before, ledgers.record(repo))
+
+
+ACTS = (
+    "git checkout -q .",
+    "git restore .",
+    "git reset -q --hard",
+    f"{GIT} stash -q",
+    f"{GIT} stash -qu",
+    "git clean -qfd",
+    "git rm -rqf --cached docs; rm -r docs",
+    "echo '*.txt' > .git/info/exclude; printf '*.log\\n' > .gitignore",
+    'mv docs ../moved; ln -s "$CASE/outside" docs',
+)
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("script", ACTS)
+def test_an_agent_that_discards_hides_or_replaces_files_does_it_only_in_its_checkout(case: Case, script: str) -> None:
+    """R-GIT-1, F4, F19, F58: and going back follows no link."""
+    repo, outside = case.scene.repo, case.scene.outside
+    before = ledgers.record(repo)
+    case.say("actor", script + "\n")
+    assert case.execute(repo, "--max-attempts", "1").code in (0, 1, 4, 5)
+    ledgers.kept(before, ledgers.record(repo))
+    assert case.idumb(repo, *BACK).code == 0
+    ledgers.equal("files", before.user, ledgers.record(repo).user)
+    assert list(outside.iterdir()) == []

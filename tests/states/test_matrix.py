@@ -11,7 +11,8 @@ from idumb.git import discover, own_folder, scanner
 from idumb.git.trees import GitTrees
 from tests.states import matrix, planted
 from tests.states.matrix import KINDS, PROGRAMME, Bench, Case
-from tests.states.state import ALL, copied, template
+from tests.states.state import copied, template
+from tests.states.states import ALL
 from tests.support.gitrepo import GitSandbox
 
 
