@@ -103,10 +103,6 @@ def test_a_command_that_exits_loads_only_its_packages_and_runs_no_garbage_collec
     assert among(set(modules), NOT_FOR_HELP) == set()
 
 
-def test_the_measurement_detects_a_heavy_import() -> None:
-    assert among({"sqlite3.dbapi2", "json"}, NOT_FOR_HELP) == {"sqlite3"}
-
-
 def test_commands_on_a_run_load_nothing_that_only_few_runs_need(tmp_path: Path) -> None:
     """A restore and a question at a terminal load their modules when they happen."""
     code = "import sys, idumb.cli.run_commands, idumb.app.running.execute_phase; print(*sys.modules)"
