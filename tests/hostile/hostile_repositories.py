@@ -120,14 +120,13 @@ def planted(template: Template, payload: Payload) -> Scene:
 def ask(scene: Scene, payload: Payload, command: str) -> Answer:
     """One command in the repository, without a terminal."""
     argv = COMMANDS[command]
-    environment = payload.environment(scene)
     if not payload.alone:
         limits = "tests.hostile.hostile_repositories:bounded"
-        return warm.run(scene.root, *argv, environment=environment, hook=limits, given=SECONDS)
+        return warm.run(scene.root, *argv, hook=limits, given=SECONDS)
     done = subprocess.run(
         [*PROGRAM, *argv],
         cwd=scene.root,
-        env={**os.environ, **environment},
+        env={**os.environ, "PATH": payload.path + os.environ["PATH"]},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         check=False,

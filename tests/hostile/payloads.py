@@ -1,20 +1,33 @@
 """What a repository can carry that would run a program, and how each of them is made to go off.
 
-A payload plants its program in a repository and knows the innocent command that runs it. The program does one thing:
-it makes the marker file.
+A payload begins with `# NAME`. Its shell commands plant a program in a repository; lines that begin with `>` are the
+innocent commands that run it. The program does one thing: it makes the file MARKER.
 """
 
 from __future__ import annotations
 
 import os
-import pty
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from tests.support.gitrepo import GitSandbox
+
+KIT = r"""
+HOOKS='post-index-change reference-transaction pre-commit post-commit post-checkout fsmonitor-watchman'
+# A program in the repository that makes the marker and then does $2; its path is printed.
+script() {
+    mkdir -p "$(dirname "$1")"
+    printf '#!/bin/sh\ntouch "%s"\n%s\n' "$MARKER" "${2:-exit 0}" > "$1"; chmod +x "$1"; echo "$PWD/$1"
+}
+create() {
+    git init -q --template= -b main "$1"
+    git -C "$1" config user.name 'Pat Tester'; git -C "$1" config user.email pat@example.invalid
+}
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,294 +41,189 @@ class Scene:
     def root(self) -> Path:
         return self.repo.root
 
-    def script(self, path: str, after: str = "exit 0") -> Path:
-        """A program in the repository that makes the marker and then does `after`."""
-        return self.repo.write(path, f"#!/bin/sh\ntouch '{self.marker}'\n{after}\n", mode=0o755)
-
-    def configure(self, **values: str) -> None:
-        """Keys of git's configuration, with `__` for the dots and `_` for a dash."""
-        for key, value in values.items():
-            self.repo.git("config", key.replace("__", ".").replace("_", "-"), value)
-
-    def shell(self, *argv: str, environment: Mapping[str, str] | None = None) -> None:
-        """Run a command in the repository and ignore its result."""
-        subprocess.run(
-            argv,
+    def sh(self, script: str, *, check: bool = False) -> None:
+        """Run shell commands in the repository; with `check`, they must succeed."""
+        environment = {**os.environ, "MARKER": str(self.marker), "PYTHON": sys.executable}
+        done = subprocess.run(
+            ["sh", "-ec" if check else "-c", KIT + script],
             cwd=self.root,
-            env={**os.environ, **(environment or {})},
+            env=environment,
             stdin=subprocess.DEVNULL,
             capture_output=True,
             check=False,
             timeout=30,
         )
-
-    def terminal(self, *argv: str) -> None:
-        """The same on a terminal, where git pages."""
-        pid, descriptor = pty.fork()
-        if pid == 0:
-            os.chdir(self.root)
-            os.execvp(argv[0], argv)
-        try:
-            while os.read(descriptor, 4096):
-                pass
-        except OSError:
-            pass
-        os.waitpid(pid, 0)
-        os.close(descriptor)
+        assert not check or done.returncode == 0, done
 
 
 @dataclass(frozen=True, slots=True)
 class Payload:
     """`fire` shows that the program runs if a command is careless; without it, the repository harms otherwise.
 
-    `alone` payloads hit a program while it starts, so commands run as separate processes, in `environment`.
+    `alone` payloads hit a program while it starts, so commands run as separate processes, with the folders of `path`
+    before PATH.
     """
 
     name: str
     plant: Callable[[Scene], None]
     fire: Callable[[Scene], None] | None = None
     alone: bool = False
-    environment: Callable[[Scene], Mapping[str, str]] = field(default=lambda _: {})
-
-
-def _git(*arguments: str) -> Callable[[Scene], None]:
-    return lambda scene: scene.shell("git", *arguments)
-
-
-def _fsmonitor(scene: Scene) -> None:
-    scene.configure(core__fsmonitor=str(scene.script("tools/watch.sh")))
-
-
-def _included(scene: Scene) -> None:
-    watch = scene.script("tools/watch.sh")
-    scene.repo.write("team.gitconfig", f"[core]\n\tfsmonitor = {watch}\n")
-    scene.configure(include__path="../team.gitconfig")
-
-
-def _pager(scene: Scene) -> None:
-    scene.configure(core__pager=f"touch '{scene.marker}'; cat")
-
-
-def _hooks_path(scene: Scene) -> None:
-    for hook in HOOKS:
-        scene.script(f"tools/hooks/{hook}")
-    scene.configure(core__hooksPath="tools/hooks")
-
-
-def _hooks(scene: Scene) -> None:
-    for hook in HOOKS:
-        scene.script(f".git/hooks/{hook}")
-
-
-HOOKS = (
-    "post-index-change",
-    "reference-transaction",
-    "pre-commit",
-    "post-commit",
-    "post-checkout",
-    "fsmonitor-watchman",
-)
-
-
-def _change_ref(scene: Scene) -> None:
-    scene.shell("git", "update-ref", "refs/heads/other", "HEAD")
-
-
-def _alias(scene: Scene) -> None:
-    scene.configure(alias__st=f"!touch '{scene.marker}'")
-
-
-def _filter(scene: Scene) -> None:
-    scene.repo.write(".gitattributes", "* filter=evil\n")
-    script = str(scene.script("tools/clean.sh", after="cat"))
-    scene.configure(filter__evil__clean=script, filter__evil__smudge=script, filter__evil__required="true")
-
-
-def _process_filter(scene: Scene) -> None:
-    scene.repo.write(".git/info/attributes", "* filter=evil\n")
-    scene.configure(filter__evil__process=str(scene.script("tools/process.sh", after="exit 1")))
-
-
-def _touched(scene: Scene) -> None:
-    """git reads a file again, and through the filter, if its time differs from the index."""
-    os.utime(scene.root / "README.md", (1, 1))
-    scene.shell("git", "status")
-    scene.shell("git", "add", "--all")
-
-
-def _textconv(scene: Scene) -> None:
-    scene.repo.write(".gitattributes", "* diff=evil\n")
-    scene.configure(diff__evil__textconv=str(scene.script("tools/text.sh", after='cat "$1"')))
-
-
-def _attribute_diff(scene: Scene) -> None:
-    scene.repo.write(".git/info/attributes", "* diff=evil\n")
-    scene.configure(diff__evil__command=str(scene.script("tools/diff.sh")))
-
-
-def _external_diff(scene: Scene) -> None:
-    scene.configure(diff__external=str(scene.script("tools/diff.sh")))
-
-
-def _changed(scene: Scene) -> None:
-    scene.repo.write("README.md", "# Changed\n")
-    scene.shell("git", "diff", "HEAD")
-
-
-def _merge_driver(scene: Scene) -> None:
-    scene.repo.write(".git/info/attributes", "* merge=evil\n")
-    scene.configure(merge__evil__driver=str(scene.script("tools/merge.sh")))
-
-
-def _merged(scene: Scene) -> None:
-    git = scene.repo.git
-    git("checkout", "--quiet", "-b", "other")
-    scene.repo.write("README.md", "other\n")
-    scene.repo.commit("other", "README.md")
-    git("checkout", "--quiet", "-")
-    scene.repo.write("README.md", "ours\n")
-    scene.repo.commit("ours", "README.md")
-    scene.shell("git", "merge", "other")
-
-
-def _ssh(scene: Scene) -> None:
-    script = str(scene.script("tools/ssh.sh", after="exit 1"))
-    scene.configure(core__sshCommand=script, remote__origin__url="ssh://host.invalid/x")
-
-
-def _lazy(scene: Scene) -> None:
-    """A promisor remote: git fetches missing objects with a program that the remote chooses."""
-    _ssh(scene)
-    scene.configure(
-        remote__origin__promisor="true",
-        remote__origin__partialclonefilter="blob:none",
-        extensions__partialClone="origin",
-        core__repositoryformatversion="1",
-    )
-    blob = scene.repo.git("rev-parse", "HEAD:README.md")
-    (scene.root / ".git" / "objects" / blob[:2] / blob[2:]).unlink()
-
-
-def _credentials(scene: Scene) -> None:
-    scene.configure(credential__helper=f"!touch '{scene.marker}'")
-
-
-def _asked_for_credentials(scene: Scene) -> None:
-    subprocess.run(
-        ["git", "credential", "fill"],
-        cwd=scene.root,
-        input=b"url=https://host.invalid\n\n",
-        capture_output=True,
-        check=False,
-    )
-
-
-def _signature(scene: Scene) -> None:
-    """A commit with a signature that `git log` verifies by the program which the configuration names."""
-    scene.configure(gpg__program=str(scene.script("tools/gpg.sh", after="exit 1")), log__showSignature="true")
-    head = scene.repo.git("cat-file", "commit", "HEAD")
-    signature = "gpgsig -----BEGIN PGP SIGNATURE-----\n \n AAAA\n -----END PGP SIGNATURE-----"
-    top, _, words = head.partition("\n\n")
-    commit_id = scene.repo.git(
-        "hash-object", "-t", "commit", "-w", "--stdin", given=f"{top}\n{signature}\n\n{words}\n".encode()
-    )
-    scene.repo.git("update-ref", "HEAD", commit_id)
-
-
-def _ssh_signature(scene: Scene) -> None:
-    scene.configure(gpg__format="ssh", gpg__ssh__program=str(scene.script("tools/keygen.sh", after="exit 1")))
-    scene.configure(user__signingKey="key::ssh-ed25519 AAAA", commit__gpgSign="true", tag__gpgSign="true")
-
-
-def _editor(scene: Scene) -> None:
-    scene.configure(core__editor=str(scene.script("tools/editor.sh", after="exit 1")))
-
-
-def _trailer(scene: Scene) -> None:
-    scene.configure(trailer__run__command=f"touch '{scene.marker}'", trailer__run__key="Idumb-Run")
-
-
-def _submodule(scene: Scene) -> None:
-    """A checked-out submodule with a configuration of its own; `git status` starts git in there."""
-    inner = GitSandbox.create(scene.root / "lib")
-    inner.write("code.py", "x = 1\n")
-    inner.commit("inner")
-    oid = inner.head()
-    scene.repo.write(".gitmodules", '[submodule "lib"]\n\tpath = lib\n\turl = ./lib\n')
-    scene.configure(submodule__lib__update=f"!touch '{scene.marker}'")
-    scene.repo.git("update-index", "--add", "--cacheinfo", f"160000,{oid},lib")
-    scene.repo.git("commit", "--quiet", "-m", "submodule")
-    inner.git("config", "core.fsmonitor", str(scene.script("tools/watch.sh")))
-    (scene.root / "lib" / "new.py").touch()
-
-
-def _nested(scene: Scene) -> None:
-    """A repository in a folder, which was never added."""
-    inner = GitSandbox.create(scene.root / "nested")
-    inner.git("config", "core.fsmonitor", str(scene.script("tools/watch.sh")))
-    scene.script("nested/.git/hooks/post-index-change")
-
-
-def _shims(scene: Scene) -> None:
-    for name in ("git", "sh", "ssh-keygen", "python3", "uname", "less", "env"):
-        for folder in ("", "bin/"):
-            scene.script(f"{folder}{name}", after=f'exec /usr/bin/{name} "$@"')
-
-
-def _careless_path(_: Scene) -> Mapping[str, str]:
-    return {"PATH": f".:bin::{os.environ['PATH']}"}
-
-
-def _by_name(scene: Scene) -> None:
-    scene.shell("/bin/sh", "-c", "git status", environment=_careless_path(scene))
-
-
-PYTHON = ("sitecustomize", "usercustomize", "click", "pygit2", "ruamel", "idumb", "json", "conftest")
-
-
-def _modules(scene: Scene) -> None:
-    code = f"open({str(scene.marker)!r}, 'w').close()\n"
-    for name in PYTHON:
-        scene.repo.write(f"{name}.py", code)
-        scene.repo.write(f"{name}/__init__.py", code)
-    scene.repo.write("pyproject.toml", '[project.entry-points."idumb.agents"]\nevil = "sitecustomize"\n')
-
-
-def _imported(scene: Scene) -> None:
-    scene.shell(sys.executable, "-c", "import click")
-
-
-def _shell_files(scene: Scene) -> None:
-    text = f"touch '{scene.marker}'\nexport IDUMB_TOOL_POLICY=/dev/null GIT_DIR=/nonexistent\n"
-    for name in (".env", ".envrc", ".bashrc", ".profile"):
-        scene.repo.write(name, text)
-
-
-GIT = (
-    Payload("core.fsmonitor", _fsmonitor, _git("status")),
-    Payload("an included configuration", _included, _git("status")),
-    Payload("core.pager", _pager, lambda scene: scene.terminal("git", "log")),
-    Payload("core.hooksPath", _hooks_path, _change_ref),
-    Payload("hooks", _hooks, _change_ref),
-    Payload("an alias", _alias, _git("st")),
-    Payload("a filter", _filter, _touched),
-    Payload("a filter process", _process_filter, _touched),
-    Payload("a textconv", _textconv, _changed),
-    Payload("a diff by attribute", _attribute_diff, _changed),
-    Payload("diff.external", _external_diff, _changed),
-    Payload("a merge driver", _merge_driver, _merged),
-    Payload("core.sshCommand", _ssh, _git("ls-remote", "origin")),
-    Payload("a promisor remote", _lazy, _git("cat-file", "-p", "HEAD:README.md")),
-    Payload("a credential helper", _credentials, _asked_for_credentials),
-    Payload("gpg.program", _signature, _git("log", "-1")),
-    Payload("gpg.ssh.program", _ssh_signature, _git("commit", "--allow-empty", "-m", "signed")),
-    Payload("core.editor", _editor, _git("commit", "--allow-empty", "--amend")),
-    Payload("a trailer's command", _trailer, _git("interpret-trailers", "--trailer", "run=x", "README.md")),
-    Payload("a submodule", _submodule, _git("status")),
-    Payload("a nested repository", _nested, _git("-C", "nested", "status")),
+    path: str = ""
+
+
+def _payloads(text: str, *, alone: bool = False, path: str = "") -> Iterator[Payload]:
+    for part in text.strip().split("\n\n"):
+        head, *lines = part.split("\n")
+        plant = "\n".join(line for line in lines if not line.startswith("> "))
+        fire = "\n".join(line.removeprefix("> ") for line in lines if line.startswith("> "))
+        planted, fired = partial(Scene.sh, script=plant, check=True), partial(Scene.sh, script=fire)
+        yield Payload(head.removeprefix("# "), planted, fired, alone, path)
+
+
+GIT = tuple(
+    _payloads(r"""
+# core.fsmonitor
+git config core.fsmonitor "$(script tools/watch.sh)"
+> git status
+
+# an included configuration
+printf '[core]\n\tfsmonitor = %s\n' "$(script tools/watch.sh)" > team.gitconfig
+git config include.path ../team.gitconfig
+> git status
+
+# core.pager
+git config core.pager "touch '$MARKER'; cat"
+> "$PYTHON" -c 'import pty; pty.spawn(["git", "log"])'
+
+# core.hooksPath
+for hook in $HOOKS; do script tools/hooks/$hook; done
+git config core.hooksPath tools/hooks
+> git update-ref refs/heads/other HEAD
+
+# hooks
+for hook in $HOOKS; do script .git/hooks/$hook; done
+> git update-ref refs/heads/other HEAD
+
+# an alias
+git config alias.st "!touch '$MARKER'"
+> git st
+
+# a filter
+echo '* filter=evil' > .gitattributes
+for key in clean smudge; do git config filter.evil.$key "$(script tools/clean.sh cat)"; done
+git config filter.evil.required true
+> touch -t 197001020000 README.md  # git reads a file again, and through the filter, if its time differs
+> git status; git add --all
+
+# a filter process
+mkdir -p .git/info; echo '* filter=evil' > .git/info/attributes
+git config filter.evil.process "$(script tools/process.sh 'exit 1')"
+> touch -t 197001020000 README.md
+> git status; git add --all
+
+# a textconv
+echo '* diff=evil' > .gitattributes
+git config diff.evil.textconv "$(script tools/text.sh 'cat "$1"')"
+> echo changed > README.md; git diff HEAD
+
+# a diff by attribute
+mkdir -p .git/info; echo '* diff=evil' > .git/info/attributes
+git config diff.evil.command "$(script tools/diff.sh)"
+> echo changed > README.md; git diff HEAD
+
+# diff.external
+git config diff.external "$(script tools/diff.sh)"
+> echo changed > README.md; git diff HEAD
+
+# a merge driver
+mkdir -p .git/info; echo '* merge=evil' > .git/info/attributes
+git config merge.evil.driver "$(script tools/merge.sh)"
+> git checkout -q -b other; echo other > README.md; git commit -qm other README.md
+> git checkout -q -; echo ours > README.md; git commit -qm ours README.md
+> git merge other
+
+# core.sshCommand
+git config core.sshCommand "$(script tools/ssh.sh 'exit 1')"; git config remote.origin.url ssh://host.invalid/x
+> git ls-remote origin
+
+# a promisor remote
+# git fetches missing objects with a program that the remote chooses
+git config core.sshCommand "$(script tools/ssh.sh 'exit 1')"; git config remote.origin.url ssh://host.invalid/x
+git config remote.origin.promisor true; git config remote.origin.partialclonefilter blob:none
+git config extensions.partialClone origin; git config core.repositoryformatversion 1
+blob=$(git rev-parse HEAD:README.md); rest=${blob#??}
+rm -f .git/objects/${blob%$rest}/$rest
+> git cat-file -p HEAD:README.md
+
+# a credential helper
+git config credential.helper "!touch '$MARKER'"
+> printf 'url=https://host.invalid\n\n' | git credential fill
+
+# gpg.program
+# a commit with a signature that `git log` verifies by the program which the configuration names
+git config gpg.program "$(script tools/gpg.sh 'exit 1')"; git config log.showSignature true
+signature='gpgsig -----BEGIN PGP SIGNATURE-----\n \n AAAA\n -----END PGP SIGNATURE-----'
+git cat-file commit HEAD | awk "/^\$/ && !done { print \"$signature\"; done = 1 } { print }" > ../commit
+git update-ref HEAD "$(git hash-object -t commit -w ../commit)"; rm ../commit
+> git log -1
+
+# gpg.ssh.program
+git config gpg.format ssh; git config gpg.ssh.program "$(script tools/keygen.sh 'exit 1')"
+git config user.signingKey 'key::ssh-ed25519 AAAA'; git config commit.gpgSign true; git config tag.gpgSign true
+> git commit --allow-empty -m signed
+
+# core.editor
+git config core.editor "$(script tools/editor.sh 'exit 1')"
+> git commit --allow-empty --amend
+
+# a trailer's command
+git config trailer.run.command "touch '$MARKER'"; git config trailer.run.key Idumb-Run
+> git interpret-trailers --trailer run=x README.md
+
+# a submodule
+# it is checked out and has a configuration of its own; `git status` starts git in there
+create lib; (cd lib; echo 'x = 1' > code.py; git add code.py; git commit -qm inner)
+printf '[submodule "lib"]\n\tpath = lib\n\turl = ./lib\n' > .gitmodules
+git config submodule.lib.update "!touch '$MARKER'"
+git update-index --add --cacheinfo "160000,$(git -C lib rev-parse HEAD),lib"; git commit -qm submodule
+git -C lib config core.fsmonitor "$(script tools/watch.sh)"; touch lib/new.py
+> git status
+
+# a nested repository
+# in a folder that was never added
+create nested; git -C nested config core.fsmonitor "$(script tools/watch.sh)"
+script nested/.git/hooks/post-index-change
+> git -C nested status
+""")
 )
 PROGRAMS = (
-    Payload("programs called git and sh", _shims, _by_name, alone=True, environment=_careless_path),
-    Payload("modules of Python", _modules, _imported, alone=True),
-    Payload("an environment file", _shell_files, lambda scene: scene.shell("/bin/sh", "./.env"), alone=True),
+    *_payloads(
+        r"""
+# programs called git and sh
+for name in git sh ssh-keygen python3 uname less env; do
+    for folder in . bin; do script $folder/$name "exec /usr/bin/$name \"\$@\""; done
+done
+> PATH=".:bin::$PATH"; git status
+""",
+        alone=True,
+        path=".:bin::",
+    ),
+    *_payloads(
+        r"""
+# modules of Python
+for name in sitecustomize usercustomize click pygit2 ruamel idumb json conftest; do
+    mkdir $name
+    for file in $name.py $name/__init__.py; do echo "open('$MARKER', 'w').close()" > $file; done
+done
+printf '[project.entry-points."idumb.agents"]\nevil = "sitecustomize"\n' > pyproject.toml
+> "$PYTHON" -c 'import click'
+
+# an environment file
+for name in .env .envrc .bashrc .profile; do
+    printf 'touch "%s"\nexport IDUMB_TOOL_POLICY=/dev/null GIT_DIR=/nonexistent\n' "$MARKER" > $name
+done
+> . ./.env
+""",
+        alone=True,
+    ),
 )

@@ -142,7 +142,7 @@ def test_every_command_is_tried_or_is_meant_to_write() -> None:
 
 
 def _careless(scene: Scene, payload: Payload, command: str) -> Answer:
-    scene.shell("git", "status")
+    scene.sh("git status")
     scene.repo.write("README.md", "written\n")
     return Answer(0, "\x1b[2J", "")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
-from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from idumb.domain import grant as grants
@@ -15,7 +15,6 @@ from tests.hostile.payloads import Payload, Scene
 from tests.support.project import Project, making, plan_text, shell, task, write
 
 PLAN = ".planning/phases/1/01-PLAN.md"
-BIG = 3 * 1024**3
 ESCAPES = "\x1b[2J\x1b]52;c;aGk=\x07\u202egnp.exe\u202c\u200b\x9b31m"
 
 
@@ -48,7 +47,7 @@ def _commands(scene: Scene) -> None:
 
 
 def _binding(scene: Scene) -> None:
-    scene.script("tools/agent.sh")
+    scene.sh("script tools/agent.sh", check=True)
     scene.repo.write(
         ".idumb/config.yaml",
         "builder: agent\nbindings:\n  agent: {adapter: command, argv: [/bin/sh, tools/agent.sh]}\n",
@@ -189,56 +188,6 @@ PAYLOADS = (
 )
 
 
-def _pipe(path: str) -> Callable[[Scene], None]:
-    def plant(scene: Scene) -> None:
-        place = scene.root / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.unlink(missing_ok=True)
-        os.mkfifo(place)
-
-    return plant
-
-
-def _huge(path: str) -> Callable[[Scene], None]:
-    """A file of three gigabytes that takes no room on the disk."""
-
-    def plant(scene: Scene) -> None:
-        place = scene.repo.write(path, "---\n")
-        os.truncate(place, BIG)
-
-    return plant
-
-
-def _linked(path: str) -> Callable[[Scene], None]:
-    """The expected file is outside the repository, and a link leads to it."""
-
-    def plant(scene: Scene) -> None:
-        place, outside = scene.root / path, scene.root.parent / "outside"
-        place.parent.mkdir(parents=True, exist_ok=True)
-        if place.exists():
-            shutil.move(place, outside)
-        else:
-            outside.write_text("root:x:0:0\nsecret: value\n", encoding="utf-8")
-        place.symlink_to(outside)
-
-    return plant
-
-
-def _endless(path: str) -> Callable[[Scene], None]:
-    def plant(scene: Scene) -> None:
-        place = scene.root / path
-        place.parent.mkdir(parents=True, exist_ok=True)
-        place.unlink(missing_ok=True)
-        place.symlink_to("/dev/zero")
-
-    return plant
-
-
-def _circle(scene: Scene) -> None:
-    shutil.rmtree(scene.root / ".planning")
-    (scene.root / ".planning").symlink_to(".planning")
-
-
 def _steering(scene: Scene) -> None:
     """Characters that control the terminal or hide text, in everything that is shown."""
     text = (scene.root / PLAN).read_text(encoding="utf-8")
@@ -250,23 +199,38 @@ def _steering(scene: Scene) -> None:
     scene.repo.git("commit", "--quiet", "--allow-empty", "-m", ESCAPES.replace("\x00", ""))
 
 
-def _foreign_owner(scene: Scene) -> None:
-    """As root only; elsewhere it is a repository like any other."""
-    if os.geteuid() == 0:
-        for place in (scene.root, scene.root / ".git", scene.root / ".git" / "config"):
-            os.chown(place, 65534, 65534)
-
-
 _OWN = (".idumb/config.yaml", ".idumb/policy/tools.yaml", PLAN)
 _READ = (".planning/ROADMAP.md", ".planning/phases/1/1-SUMMARY.md", "deploy.yaml")
 _FOLDERS = (".planning", ".planning/phases", ".planning/phases/1", ".idumb", ".idumb/brain")
+_FILES = {
+    "a pipe as": ("rm -f $FILE; mkfifo $FILE", (*_OWN, *_READ, ".gitattributes")),
+    # of three gigabytes that take no room on the disk
+    "a huge": ("echo --- > $FILE; dd if=/dev/null of=$FILE bs=1 seek=3221225472", (*_OWN, *_READ, "data.bin")),
+    # the expected file is outside the repository, and a link leads to it
+    "a link out as": (
+        (
+            "if [ -e $FILE ]; then mv $FILE ../outside; else echo 'secret: value' > ../outside; fi;"
+            ' ln -s "$(cd ..; pwd)/outside" $FILE'
+        ),
+        (*_OWN, *_FOLDERS, "deploy.yaml"),
+    ),
+    "an endless": ("rm -f $FILE; ln -s /dev/zero $FILE", (*_OWN, ".planning/ROADMAP.md", "deploy.yaml")),
+}
+
+
+def _harm(name: str, script: str) -> Payload:
+    return Payload(name, partial(Scene.sh, script=script, check=True))
+
+
 HARMS = (
-    *(Payload(f"a pipe as {path}", _pipe(path)) for path in (*_OWN, *_READ, ".gitattributes")),
-    *(Payload(f"a huge {path}", _huge(path)) for path in (*_OWN, *_READ, "data.bin")),
-    *(Payload(f"a link out as {path}", _linked(path)) for path in (*_OWN, *_FOLDERS, "deploy.yaml")),
-    *(Payload(f"an endless {path}", _endless(path)) for path in (*_OWN, ".planning/ROADMAP.md", "deploy.yaml")),
-    Payload("a circle of links", _circle),
+    *(
+        _harm(f"{kind} {path}", f"FILE={path}; mkdir -p $(dirname {path}); {script}")
+        for kind, (script, paths) in _FILES.items()
+        for path in paths
+    ),
+    _harm("a circle of links", "rm -r .planning; ln -s .planning .planning"),
     Payload("characters that steer and hide", _steering),
-    Payload("an owner who is somebody else", _foreign_owner),
+    # as root only; elsewhere it is a repository like any other
+    _harm("an owner who is somebody else", '[ "$(id -u)" != 0 ] || chown 65534:65534 . .git .git/config'),
 )
 """They run nothing, but could make a careless program hang, swell, write elsewhere or mislead."""
