@@ -13,6 +13,7 @@ import sys
 import tempfile
 from pathlib import Path
 
+from tests import conftest
 from tests.crash import programme as programmes
 from tests.crash import record, registry
 
@@ -21,17 +22,9 @@ def _own_home() -> None:
     """As the tests do it: nothing of the user's home is read or written."""
     home = Path(tempfile.mkdtemp(prefix="idumb-home-"))
     (home / "gitconfig").touch()
-    for name in [n for n in os.environ if n.startswith(("GIT_", "IDUMB_", "XDG_"))]:
+    for name in conftest.dropped(os.environ):
         del os.environ[name]
-    os.environ.update(
-        HOME=str(home),
-        XDG_STATE_HOME=str(home / "state"),
-        XDG_CONFIG_HOME=str(home / "config"),
-        XDG_CACHE_HOME=str(home / "cache"),
-        GIT_CONFIG_GLOBAL=str(home / "gitconfig"),
-        GIT_CONFIG_NOSYSTEM="1",
-        GIT_TERMINAL_PROMPT="0",
-    )
+    os.environ.update(conftest.home_environment(home))
 
 
 def _say(text: str) -> None:

@@ -15,10 +15,12 @@ from typing import Any
 
 from idumb.system import machine, process_end, process_tree
 from tests.crash import harness
-from tests.crash.harness import Scene
+from tests.crash.kill_points import Scene
 from tests.crash.killing import DURABLE
 from tests.crash.programme import ENDING, OTHER, TRACEBACK, Programme, Tally
+from tests.crash.shapes import SHAPES
 from tests.support import warm
+from tests.support.answer import Answer
 from tests.support.gitrepo import Entry, work_tree
 from tests.support.project import Project
 from tests.support.warm import Started
@@ -50,13 +52,16 @@ ELSEWHERE = "tests.crash.fencing:elsewhere"
 
 
 def scene_in(folder: Path) -> Scene:
-    return Scene(folder, signal=signal.SIGSTOP, calls=CALLS)
+    scene = Scene(SHAPES[0], folder, {"signal": signal.SIGSTOP, "calls": CALLS})
+    scene.prepare()
+    return scene
 
 
 def case(scene: Scene, point: int, way: str, *, plant: str = "") -> None:
     """Run one takeover; an AssertionError names the write that was not refused."""
-    project = scene.copy()
-    old = scene.start(project, "execute-phase", at=point, plant=plant or None)
+    project, (step,) = scene.copy(0), scene.shape.steps
+    old = scene.start(project, step, {"at": point, "plant": plant or None})
+    assert old is not None
     if not stopped(old.pid):
         assert old.wait().code == 0
         return
@@ -64,11 +69,11 @@ def case(scene: Scene, point: int, way: str, *, plant: str = "") -> None:
         if way == HERE:
             _killed(scene, project, old)
         else:
-            _continued(scene, project, old, during=way == DURING, point=scene.names[point])
+            _continued(scene, project, old, during=way == DURING, point=scene.points[0][point])
     finally:
         _continue(old)
     tokens_only_grow(project)
-    for kind, words in harness.wrong(project, scene.undisturbed):
+    for kind, words in harness.wrong(project, scene.end):
         raise AssertionError(f"{kind}: {words}")
     audit = warm.run(project.start, "audit", "verify", "--json")
     assert audit.code == 0, audit
@@ -84,7 +89,7 @@ def _killed(scene: Scene, project: Project, old: Started) -> None:
     else:
         assert took.data["ended"] == "killed", took
         assert old.wait().code == -signal.SIGKILL
-    answer = scene.go_on(project, ELSEWHERE)
+    answer = _gone_on(scene, project)
     assert answer.code == 0, answer
 
 
@@ -95,7 +100,7 @@ def _continued(scene: Scene, project: Project, old: Started, *, during: bool, po
     owned = took.data["owner"] is not None
     if during:
         _continue(old)
-    answer = scene.go_on(project, ELSEWHERE)
+    answer = _gone_on(scene, project)
     if during and not owned:  # it had not begun to own, so one of the two was refused
         return
     assert answer.code == 0, answer
@@ -109,6 +114,12 @@ def _continued(scene: Scene, project: Project, old: Started, *, during: bool, po
     after = everything(project)
     changed = [name for name in before if before[name] != after[name]]
     assert not owned or changed == [], f"{point}: an old token wrote {changed}: {_differences(before, after)}"
+
+
+def _gone_on(scene: Scene, project: Project) -> Answer:
+    answer = scene.go_on(project, scene.shape.steps[0], hook=ELSEWHERE)
+    assert answer is not None
+    return answer
 
 
 def _had_ended(project: Project) -> bool:
@@ -177,10 +188,10 @@ def sample(points: int, size: int, chance: random.Random) -> list[tuple[int, str
 def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
     chance = random.Random(seed)
     scene = scene_in(folder)
-    tally.note("points", len(scene.names) if tally.part == 0 else 0)
-    every = [(point, way) for way in WAYS for point in range(len(scene.names))]
-    for point, way in tally.share(every if size is None else sample(len(scene.names), size, chance)):
-        with tally.case(f"stopped {scene.names[point]} (point {point}), taken over {way}", OTHER):
+    tally.note("points", len(scene.points[0]) if tally.part == 0 else 0)
+    every = [(point, way) for way in WAYS for point in range(len(scene.points[0]))]
+    for point, way in tally.share(every if size is None else sample(len(scene.points[0]), size, chance)):
+        with tally.case(f"stopped {scene.points[0][point]} (point {point}), taken over {way}", OTHER):
             case(scene, point, way)
         tally.note(f"taken over {way}")
 

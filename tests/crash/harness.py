@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 import re
 import subprocess
@@ -19,7 +18,6 @@ from idumb.store.connection import Database
 from idumb.store.event_log import SqliteEventLog
 from idumb.system.clock import SystemClock
 from tests.crash.programme import LEFT_PROCESS, LOST_BYTES, LOST_CHECKPOINT, OTHER, REPEATED_TASK
-from tests.support import project as projects
 from tests.support import warm
 from tests.support.answer import Answer
 from tests.support.gitrepo import Entry, GitSandbox, work_tree
@@ -37,18 +35,17 @@ with open("list.txt", "w" if told else "a") as file:
 CONFIG = "bindings:\n  builder:\n    adapter: command\n    argv: [python3, tools/builder.py]\n"
 
 
-CHAIN = (
-    making("T1-01", "sub/a.txt"),
-    task("T1-02", files="delete `old.txt`", check="! test -e old.txt", after="T1-01", steps=[delete("old.txt")]),
-    task(
-        "T1-03",
-        files="modify `sub/a.txt`",
-        check='test "$(wc -l < sub/a.txt)" -eq 2',
-        after="T1-02",
-        steps=[shell("echo more >> sub/a.txt")],
-    ),
-)
-"""A new file, a deletion, and an edit by a command that nobody may repeat."""
+def removing(id: str, after: str) -> str:
+    return task(id, files="delete `old.txt`", check="! test -e old.txt", after=after, steps=[delete("old.txt")])
+
+
+def growing(id: str, after: str) -> str:
+    """An edit by a command that nobody may repeat."""
+    check, steps = 'test "$(wc -l < sub/a.txt)" -eq 2', [shell("echo more >> sub/a.txt")]
+    return task(id, files="modify `sub/a.txt`", check=check, after=after, steps=steps)
+
+
+CHAIN = (making("T1-01", "sub/a.txt"), removing("T1-02", "T1-01"), growing("T1-03", "T1-02"))
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,38 +65,6 @@ class Ending:
     bytes: Bytes
     done: frozenset[str]
     committed: tuple[str, ...]
-
-
-def template(place: Path) -> tuple[Path, str]:
-    """Return a project with four tasks, one retry, one deletion and the user's own work; and the hash to approve."""
-    repo = GitSandbox.create(place)
-    files = {"old.txt": "old\n", "staged.txt": "one\n", "dirty.txt": "one\n", "tools/builder.py": BUILDER}
-    project = projects.create(repo, files=files)
-    project.configure(CONFIG)
-    project.plan(
-        [
-            making("T1-01", "sub/a.txt", "made\n"),
-            task(
-                "T1-02",
-                files="create `list.txt`",
-                check='test "$(cat list.txt)" = good',
-                after="T1-01",
-                fields="- **Builder:** builder\n",
-            ),
-            task(
-                "T1-03", files="delete `old.txt`", check="! test -e old.txt", after="T1-02", steps=[delete("old.txt")]
-            ),
-            task(
-                "T1-04",
-                files="modify `sub/a.txt`",
-                check='test "$(wc -l < sub/a.txt)" -eq 2',
-                after="T1-03",
-                steps=[shell("echo more >> sub/a.txt")],
-            ),
-        ]
-    )
-    work_of_the_user(repo)
-    return place, project.approval()
 
 
 def work_of_the_user(repo: GitSandbox) -> None:
@@ -127,33 +92,6 @@ def go_on(say: Callable[[str], Answer]) -> Answer:
     """Say `resume` as a user does, or `execute-phase` again if the run had not started."""
     answer = say("resume")
     return say("execute-phase") if answer.code == 4 and answer.error["code"] == "run.none" else answer
-
-
-class Scene:
-    """Copies of the template, the names of the points that its run passes, and how it ends undisturbed.
-
-    `given` goes to each command of the scene; its keys are those of `killing.arm`.
-    """
-
-    def __init__(self, folder: Path, **given: Any) -> None:
-        self.place, self.consent = template(folder / "template")
-        self._folder, self._given = folder, given
-        self._numbers = itertools.count()
-        whole, count = self.copy(), folder / "points"
-        done = self.start(whole, "execute-phase", count=str(count)).wait()
-        assert done.code == 0, done
-        self.names = count.read_text(encoding="utf-8").splitlines()
-        self.undisturbed = ending(whole)
-
-    def copy(self) -> Project:
-        return copy(self.place, self._folder / f"copy-{next(self._numbers)}")
-
-    def start(self, project: Project, command: str, *, hook: str = ARM, **given: Any) -> warm.Started:
-        argv = (command, "1", "--approve", self.consent, "--json")
-        return warm.start(project.start, *argv, hook=hook, given={**self._given, **given})
-
-    def go_on(self, project: Project, hook: str = "") -> Answer:
-        return go_on(lambda command: self.start(project, command, hook=hook).wait())
 
 
 def present(project: Project) -> Bytes:

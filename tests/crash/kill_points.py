@@ -1,4 +1,7 @@
-"""T1: kill -9 before and after every durable write, then continue as a user does; seven shapes of plans."""
+"""T1: kill -9 before and after every durable write, then continue as a user does; seven shapes of plans.
+
+T2: kill -9 at random moments and at durable calls; up to five in a row.
+"""
 
 from __future__ import annotations
 
@@ -14,14 +17,16 @@ from typing import Any
 from tests.crash import disk, harness
 from tests.crash.harness import ARM, KILLED, Ending
 from tests.crash.programme import ENDING, LOST_BYTES, OTHER, Programme, Tally
-from tests.crash.shapes import EXECUTE, SHAPES, START, Shape, Step
+from tests.crash.shapes import EXECUTE, PAIR, SHAPES, START, Shape, Step
 from tests.support import warm
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project
+from tests.support.warm import Started
 
 ENDED = {"start": ("attempt.open",), "submit": ("task.already-done",)}  # refused, because it was already done
 SMALL = 8  # such a sample is of one shape
+MOST, QUICK = 5, 200  # of T2: kills in a row, and the largest sample of the smallest plan alone
 TWICE = 3  # every nth case is resumed once more, to see that nothing remains to do
 # Each resume rewrites the reports of a failed run, and they contain its time.
 UNCHANGED = ("operation.", "run.", "reports.committed")
@@ -29,10 +34,14 @@ UNCHANGED = ("operation.", "run.", "reports.committed")
 
 @dataclass(slots=True)
 class Scene:
-    """A shape, the project before each step, the names of each step's points, and the final state."""
+    """A shape, the project before each step, the names of each step's points, and the final state.
+
+    `given` goes to each command; its keys are those of `killing.arm`.
+    """
 
     shape: Shape
     folder: Path
+    given: dict[str, Any] = field(default_factory=dict)
     consent: str = ""
     consents: dict[tuple[bytes, ...], str] = field(default_factory=dict)  # by the files that a consent is about
     before: list[Path] = field(default_factory=list)
@@ -58,12 +67,19 @@ class Scene:
             self.points.append(tuple(count.read_text(encoding="utf-8").splitlines()) if count.exists() else ())
         self.ending = harness.ending(project)
 
+    @property
+    def end(self) -> Ending:
+        assert self.ending is not None, "it is not prepared"
+        return self.ending
+
     def copy(self, step: int) -> Project:
         place = self.folder / f"copy-{next(self.numbers)}"
         shutil.copytree(self.before[step], place, symlinks=True)
         return Project(GitSandbox(place), place)
 
-    def say(self, project: Project, step: Step, given: dict[str, Any] | None = None) -> Answer | None:
+    def say(
+        self, project: Project, step: Step, given: dict[str, Any] | None = None, *, hook: str = ARM
+    ) -> Answer | None:
         """Return the command's answer; None for an act of the user's and for a question that is no longer open.
 
         `given` arms the kill (see `killing`); its key `seconds` ends the command from outside after that time.
@@ -71,16 +87,21 @@ class Scene:
         if step.act is not None:
             step.act(project)
             return None
+        running = self.start(project, step, given, hook=hook)
+        if running is not None and given is not None and "seconds" in given:
+            threading.Event().wait(given["seconds"])
+            disk.kill(running.pid)
+        return None if running is None else running.wait()
+
+    def start(
+        self, project: Project, step: Step, given: dict[str, Any] | None = None, *, hook: str = ARM
+    ) -> Started | None:
         argv = [self._word(project, word) for word in step.argv]
         if None in argv:
             return None
         words = [word for word in argv if word is not None]
-        hook = ARM if given is not None else ""
-        running = warm.start(project.folder, *words, "--json", hook=hook, given=given)
-        if given is not None and "seconds" in given:
-            threading.Event().wait(given["seconds"])
-            disk.kill(running.pid)
-        return running.wait()
+        armed = {**self.given, **(given or {})}
+        return warm.start(project.folder, *words, "--json", hook=hook if armed or hook != ARM else "", given=armed)
 
     def _word(self, project: Project, word: str) -> str | None:
         if word == "{consent}":
@@ -99,16 +120,18 @@ class Scene:
             self.consents[contract] = str(checked.get("consent_hash", self.consent))
         return self.consents[contract]
 
-    def go_on(self, project: Project, step: Step, given: dict[str, Any] | None = None) -> Answer | None:
+    def go_on(
+        self, project: Project, step: Step, given: dict[str, Any] | None = None, *, hook: str = ARM
+    ) -> Answer | None:
         """Do what a user does after a killed step: resume, or run the same command again."""
         if step.argv[:1] in (("start",), ("submit",)):
             return self._drive_on(project, step, given)
         resume = self.shape.resume
         if step.argv not in (EXECUTE, START, resume):
             return self.say(project, step, given)
-        answer = self.say(project, Step(resume), given)
+        answer = self.say(project, Step(resume), given, hook=hook)
         if answer is not None and answer.code == 4 and answer.error["code"] == "run.none":
-            return self.say(project, Step(EXECUTE) if step.argv == resume else step, given)
+            return self.say(project, Step(EXECUTE) if step.argv == resume else step, given, hook=hook)
         return answer
 
     def _drive_on(self, project: Project, step: Step, given: dict[str, Any] | None) -> Answer | None:
@@ -149,8 +172,7 @@ def survive(
     yield from _answered(scene.go_on(project, step, {"plant": plant} if plant else None), step)
     for later in scene.shape.steps[case.step + 1 :]:
         yield from _answered(scene.say(project, later), later)
-    assert scene.ending is not None
-    yield from harness.wrong(project, scene.ending, kept)
+    yield from harness.wrong(project, scene.end, kept)
     if twice:
         yield from _moves_on(scene, project)
     shutil.rmtree(project.folder)
@@ -214,6 +236,13 @@ def scenes(folder: Path, shapes: Sequence[Shape] = SHAPES, *, fine: bool = False
         yield scene
 
 
+def carry_out(scene: Scene, case: Case, name: str, tally: Tally, *, fine: bool = False) -> None:
+    tally.note(scene.shape.name)
+    with tally.case(name):
+        for kind, words in survive(scene, case, fine=fine, twice=tally.cases % TWICE == 0):
+            tally.fail(kind, name, words)
+
+
 def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
     chance = random.Random(seed)
     shapes = SHAPES if size is None or size > SMALL else (chance.choice(SHAPES),)
@@ -222,12 +251,49 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
     for scene in scenes(folder, shapes):
         for case in sample(scene, chance, count, met):
             name = f"{scene.shape.name}: killed {_name(scene, case)} (point {case.step}.{case.kills[0]})"
-            tally.note(scene.shape.name)
-            with tally.case(name):
-                for kind, words in survive(scene, case, twice=tally.cases % TWICE == 0):
-                    tally.fail(kind, name, words)
+            carry_out(scene, case, name, tally)
         tally.note("points", sum(len(names) for names in scene.points))
         shutil.rmtree(scene.folder)
 
 
 PROGRAMME = Programme("T1", "kill before and after everything durable", 28, None, run, ENDING, push=3)
+
+
+def random_cases(scene: Scene, chance: random.Random, count: int) -> Iterator[Case]:
+    """Every second one is killed again while it recovers; half of the kills come from outside."""
+    steps = [number for number, names in enumerate(scene.points) if names]
+
+    def kill(step: int) -> int | float:
+        if chance.random() < 0.5:
+            return chance.uniform(0.0, scene.seconds[step])
+        return chance.randrange(len(scene.points[step]))
+
+    for number in range(count):
+        step = steps[number % len(steps)]
+        kills = 1 + number % 2
+        while 1 < kills < MOST and chance.random() < 0.5:
+            kills += 1
+        yield Case(step, tuple(kill(step) for _ in range(kills)))
+
+
+def run_at_random(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
+    """Most of a sample is of the smallest plan, for speed."""
+    count, chance = size or RANDOM.sample, random.Random(seed)
+    chosen = (PAIR,) if count <= QUICK else (PAIR, *SHAPES)
+    for scene in scenes(folder, chosen, fine=True):
+        for case in random_cases(scene, chance, count // len(chosen)):
+            tally.note("kills", len(case.kills))
+            tally.note("killed while recovering", len(case.kills) > 1)
+            carry_out(scene, case, f"{scene.shape.name}: step {case.step} killed at {case.kills}", tally, fine=True)
+        shutil.rmtree(scene.folder)
+
+
+RANDOM = Programme(
+    "T2",
+    "kill -9 at random moments, also while recovering",
+    sample=14,
+    release=2000,
+    run=run_at_random,
+    measures=ENDING,
+    least={"killed while recovering": 5},
+)

@@ -21,6 +21,7 @@ from tests.crash import disk, harness
 from tests.crash.disk import Disk
 from tests.crash.harness import Ending
 from tests.crash.programme import ENDING, LOST_BYTES, LOST_CHECKPOINT, OTHER, TRACEBACK, Programme, Tally
+from tests.crash.shapes import SHAPES
 from tests.support import warm
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
@@ -61,7 +62,7 @@ class Scene:
         """Create the project, and an image of the disk before each command."""
         self.disk.make()
         self.state.mkdir()
-        _, self.consent = harness.template(self.disk.place / "repo")
+        self.consent = SHAPES[0].build(self.disk.place / "repo").approval()
         self.save(EXECUTE)
         self._undisturbed(EXECUTE, keep=ROLLBACK)
         if ROLLBACK in commands or UNDO in commands:

@@ -8,7 +8,7 @@ from tests.crash.programme import Programme
 
 MODULES: dict[str, str] = {
     "T1": "tests.crash.kill_points",
-    "T2": "tests.crash.random_kill",
+    "T2": "tests.crash.kill_points:RANDOM",
     "T3": "tests.crash.power_cut",
     "T4": "tests.crash.failing_calls",
     "T5": "tests.crash.full_disk",
@@ -29,6 +29,7 @@ MODULES: dict[str, str] = {
 
 
 def load(name: str) -> Programme:
-    programme = importlib.import_module(MODULES[name]).PROGRAMME
+    module, _, attribute = MODULES[name].partition(":")
+    programme = getattr(importlib.import_module(module), attribute or "PROGRAMME")
     assert isinstance(programme, Programme)
     return programme

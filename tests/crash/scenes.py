@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 import os
 import re
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 from tests.crash import harness
 from tests.crash.harness import Bytes
@@ -88,65 +89,44 @@ class Stage:
         return self._warm.run(project.start, *argv, "--json", environment=own, hook=hook, given=given)
 
 
+class Setting(NamedTuple):
+    """How a scene is made: the commands `before` its own, in a project whose tasks end in a commit, or not.
+
+    Without tasks, idumb is not set up. Without `argv`, the newest operation is undone.
+    """
+
+    argv: tuple[str, ...]
+    finish: Callable[[Stage, Project, Scene], Answer]
+    before: tuple[tuple[str, ...], ...] = ()
+    commit: str = "task"
+
+
 def all_of(stage: Stage, names: Sequence[str] | None = None) -> dict[str, Scene]:
     """Return the named scenes, each with the final state of its undisturbed command."""
-    made = _Templates(stage.folder / "templates")
-    return {name: _undisturbed(stage, SCENES[name](made)) for name in names or NAMES}
+    numbers = itertools.count()
+
+    @functools.cache
+    def template(commit: str, before: tuple[tuple[str, ...], ...]) -> tuple[Project, str]:
+        place = stage.folder / "templates" / str(next(numbers))
+        if not before:
+            return _project(place, commit=commit) if commit else (_without_idumb(place), "")
+        earlier, consent = template(commit, before[:-1])
+        project, killed = harness.copy(earlier.folder, place), before[-1] == KILLED
+        answer = harness.run(project, *_filled(EXECUTE if killed else before[-1], consent), at=26 if killed else None)
+        assert answer.code == (harness.KILLED if killed else 0), answer
+        return project, consent
+
+    def scene(name: str) -> Scene:
+        setting = SCENES[name]
+        project, consent = template(setting.commit, setting.before)
+        argv = _filled(setting.argv, consent) or harness.undoing(project)
+        return _undisturbed(stage, Scene(name, project.folder, argv, consent, setting.finish))
+
+    return {name: scene(name) for name in names or NAMES}
 
 
-class _Templates:
-    """Projects in the states in which the commands begin; each is made when a scene asks for it."""
-
-    def __init__(self, place: Path) -> None:
-        self._place = place
-
-    @cached_property
-    def fresh(self) -> tuple[Project, str]:
-        return _project(self._place / "fresh", commit="task")
-
-    @cached_property
-    def none(self) -> tuple[Project, str]:
-        return _project(self._place / "none", commit="none")
-
-    @cached_property
-    def killed(self) -> tuple[Project, str]:
-        fresh, consent = self.fresh
-        killed = harness.copy(fresh.folder, self._place / "killed")
-        answer = harness.run(killed, "execute-phase", "1", "--approve", consent, at=26)
-        assert answer.code == harness.KILLED, answer
-        return killed, consent
-
-    @cached_property
-    def done(self) -> tuple[Project, str]:
-        fresh, consent = self.fresh
-        done = harness.copy(fresh.folder, self._place / "done")
-        assert done.json("execute-phase", "1", "--approve", consent).code == 0
-        return done, consent
-
-    @cached_property
-    def back(self) -> tuple[Project, str]:
-        done, consent = self.done
-        back = harness.copy(done.folder, self._place / "back")
-        assert back.json("rollback", "1", "--to", "T1-01", "--yes").code == 0
-        return back, consent
-
-    @cached_property
-    def bare(self) -> tuple[Project, str]:
-        return _without_idumb(self._place / "bare"), ""
-
-
-def _scene(
-    name: str,
-    template: Callable[[_Templates], tuple[Project, str]],
-    argv: tuple[str, ...],
-    finish: Callable[[Stage, Project, Scene], Answer],
-) -> tuple[str, Callable[[_Templates], Scene]]:
-    def make(templates: _Templates) -> Scene:
-        project, consent = template(templates)
-        filled = tuple(consent if word == _CONSENT else word for word in argv) or harness.undoing(project)
-        return Scene(name, project.folder, filled, consent, finish)
-
-    return name, make
+def _filled(argv: tuple[str, ...], consent: str) -> tuple[str, ...]:
+    return tuple(consent if word == _CONSENT else word for word in argv)
 
 
 def _project(folder: Path, *, commit: str) -> tuple[Project, str]:
@@ -196,19 +176,20 @@ def roll_back_again(stage: Stage, project: Project, scene: Scene) -> Answer:
 
 
 _CONSENT = "{consent}"
-SCENES = dict(
-    (
-        _scene("execute-phase", lambda t: t.fresh, ("execute-phase", "1", "--approve", _CONSENT), go_on),
-        _scene("execute-phase without commits", lambda t: t.none, ("execute-phase", "1", "--approve", _CONSENT), go_on),
-        _scene("resume", lambda t: t.killed, ("resume", "1", "--approve", _CONSENT), go_on),
-        _scene("rollback", lambda t: t.done, ("rollback", "1", "--to", "T1-01", "--yes"), roll_back_again),
-        _scene("undo", lambda t: t.back, (), again),
-        _scene("verify-work", lambda t: t.done, ("verify-work", "1"), again),
-        _scene("check-plan", lambda t: t.done, ("check-plan", "1"), again),
-        _scene("status", lambda t: t.done, ("status",), again),
-        _scene("init", lambda t: t.bare, ("init",), again),
-    )
-)
+EXECUTE = ("execute-phase", "1", "--approve", _CONSENT)
+KILLED = ("execute-phase", "killed")
+ROLLBACK = ("rollback", "1", "--to", "T1-01", "--yes")
+SCENES = {
+    "execute-phase": Setting(EXECUTE, go_on),
+    "execute-phase without commits": Setting(EXECUTE, go_on, commit="none"),
+    "resume": Setting(("resume", "1", "--approve", _CONSENT), go_on, (KILLED,)),
+    "rollback": Setting(ROLLBACK, roll_back_again, (EXECUTE,)),
+    "undo": Setting((), again, (EXECUTE, ROLLBACK)),
+    "verify-work": Setting(("verify-work", "1"), again, (EXECUTE,)),
+    "check-plan": Setting(("check-plan", "1"), again, (EXECUTE,)),
+    "status": Setting(("status",), again, (EXECUTE,)),
+    "init": Setting(("init",), again, commit=""),
+}
 NAMES = tuple(SCENES)
 
 

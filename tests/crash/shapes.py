@@ -58,8 +58,25 @@ def _work(project: Project) -> None:
 
 
 def _chain(place: Path) -> Project:
-    harness.template(place)
-    return Project(GitSandbox(place), place)
+    """Four tasks, one retry, one deletion."""
+    project = _project(place, {"old.txt": "old\n", "tools/builder.py": harness.BUILDER})
+    project.configure(harness.CONFIG)
+    project.plan(
+        [
+            making("T1-01", "sub/a.txt"),
+            _retried("T1-02", after="T1-01"),
+            harness.removing("T1-03", "T1-02"),
+            harness.growing("T1-04", "T1-03"),
+        ]
+    )
+    _work(project)
+    return project
+
+
+def _retried(id: str, after: str) -> str:
+    """Its first attempt fails."""
+    check, fields = 'test "$(cat list.txt)" = good', "- **Builder:** builder\n"
+    return task(id, files="create `list.txt`", check=check, after=after, fields=fields)
 
 
 def _pair(place: Path) -> Project:
@@ -85,13 +102,7 @@ def _fan(place: Path) -> Project:
             making("T1-02", "b.txt", after="T1-01"),
             _failing("T1-03", "bad.txt"),
             _failing("T1-04", "ask.txt", fields="- **On failure:** ask\n"),
-            task(
-                "T1-05",
-                files="create `list.txt`",
-                check='test "$(cat list.txt)" = good',
-                after="T1-01",
-                fields="- **Builder:** builder\n",
-            ),
+            _retried("T1-05", after="T1-01"),
             making("T1-06", "c.txt", after="T1-01"),
         ]
     )

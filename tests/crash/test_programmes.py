@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import random
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -38,7 +39,10 @@ from tests.crash.programme import LEFT_PROCESS, LOST_BYTES, CannotRun, Programme
 from tests.crash.scenes import Stage
 from tests.crash.shapes import PAIR, SHAPES
 from tests.crash.shim import Shim
+from tests.support import project as projects
+from tests.support.gitrepo import GitSandbox
 from tests.support.project import shell, task
+from tests.support.seed import VARIABLE
 
 pytestmark = pytest.mark.timeout(300)
 
@@ -176,7 +180,7 @@ def test_an_owner_that_continues_after_a_takeover_writes_nothing() -> None:
 def test_t7_detects_a_missing_fence(tmp_path: Path) -> None:
     scene = fencing.scene_in(tmp_path)
     point = "before SqliteEventLog.append checkpoint.recorded"
-    number = next(n for n, name in enumerate(scene.names) if name.startswith(point))
+    number = next(n for n, name in enumerate(scene.points[0]) if name.startswith(point))
     with pytest.raises(AssertionError, match=r"an old token wrote|exit"):
         fencing.case(scene, number, fencing.AFTER, plant="no fence at all")
 
@@ -262,3 +266,60 @@ def test_t22_detects_that_a_program_overwrites_files_of_the_user(tmp_path: Path)
         diary = user.end()
     wrong = [words for kind, words in user_at_work.wrong(scene, diary) if kind == LOST_BYTES]
     assert any("after attempt.started T1-01 and before" in words for words in wrong), wrong
+
+
+def test_a_command_in_a_warm_process_answers_like_a_new_process(
+    sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = projects.create(sandbox, files={"a.txt": "one\n"})
+    commands = (["status", "--json"], ["nonsense"])
+    answers = [project.idumb(*arguments) for arguments in commands]
+    monkeypatch.setenv(projects.COLD, "1")
+    assert [project.idumb(*arguments) for arguments in commands] == answers
+
+
+def test_a_failing_case_is_counted_and_the_next_one_runs(tmp_path: Path) -> None:
+    def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
+        for number in range(size or 0):
+            with tally.case(f"case {number} of seed {seed}", programme.LOST_BYTES):
+                (folder / str(number)).touch()
+                assert number != 1, "one byte is gone"
+
+    result = programme.carry_out(Programme("T0", "nothing", 3, None, run), size=3, seed=5, folder=tmp_path)
+    assert result.cases == 3
+    assert result.count(programme.LOST_BYTES) == 1
+    assert "case 1 of seed 5: one byte is gone" in programme.report(result)
+
+
+def divided(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
+    for number in tally.share(range(size or 0)):
+        with tally.case(f"case {number}"):
+            tally.note(f"number {number}")
+            assert number != 3
+    tally.note("parts")
+
+
+@pytest.mark.nightly
+def test_the_parts_of_a_programme_run_each_case_exactly_once(tmp_path: Path) -> None:
+    small = Programme("T0", "nothing", 7, None, divided, divides=True)
+    result = programme.carry_out(small, size=7, seed=1, folder=tmp_path, jobs=3)
+    assert result.cases == 7
+    assert result.notes == {**{f"number {number}": 1 for number in range(7)}, "parts": 3}
+    assert [failure.case for failure in result.failures] == ["case 3"]
+
+
+def test_the_commit_chooses_the_points_of_a_push_and_a_night_must_meet_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken = []
+
+    def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
+        taken.append((size, seed))
+        tally.fail(programme.SLOW, "case", "of no consequence here")
+        tally.cases += size or 0
+
+    monkeypatch.setenv(VARIABLE, "5")
+    small = Programme("T0", "nothing", 3, None, run, push=2, least={"cases": 3})
+    programme.on_a_push(small)
+    programme.at_night(small)
+    assert taken == [(2, 5), (3, 1)]
+    with pytest.raises(AssertionError, match="too few"):
+        programme.at_night(replace(small, least={"cases": 4}))

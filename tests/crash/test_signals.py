@@ -9,6 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests.crash import harness
+from tests.crash.kill_points import Scene
+from tests.crash.shapes import SHAPES
 from tests.support import project as projects
 from tests.support import seed, warm
 from tests.support.ended import has_ended
@@ -108,22 +110,26 @@ CASES = [
 
 
 @pytest.fixture(scope="module")
-def scene(tmp_path_factory: pytest.TempPathFactory) -> harness.Scene:
-    return harness.Scene(tmp_path_factory.mktemp("interrupted"))
+def scene(tmp_path_factory: pytest.TempPathFactory) -> Scene:
+    scene = Scene(SHAPES[0], tmp_path_factory.mktemp("interrupted"))
+    scene.prepare()
+    return scene
 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize(("chance", "number"), CASES)
-def test_a_run_interrupted_anywhere_resumes_to_the_same_end(scene: harness.Scene, chance: float, number: int) -> None:
+def test_a_run_interrupted_anywhere_resumes_to_the_same_end(scene: Scene, chance: float, number: int) -> None:
     """R-RUN-9."""
-    project = scene.copy()
-    point = int(chance * len(scene.names))
-    answer = scene.start(project, "execute-phase", at=point, signal=number).wait()
+    project, (step,) = scene.copy(0), scene.shape.steps
+    point = int(chance * len(scene.points[0]))
+    answer = scene.say(project, step, {"at": point, "signal": number})
+    assert answer is not None
     assert answer.code in {0, 128 + number}, answer
     assert "Traceback" not in answer.err, answer.err
     if answer.code:
         assert answer.error["code"] == "run.interrupted", answer
     assert harness.left_behind(project) == []
-    resumed = scene.go_on(project)
+    resumed = scene.go_on(project, step)
+    assert resumed is not None
     assert resumed.code == 0, resumed
-    assert list(harness.wrong(project, scene.undisturbed)) == []
+    assert list(harness.wrong(project, scene.end)) == []
