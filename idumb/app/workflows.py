@@ -264,7 +264,7 @@ def _admitted(services: Services, request: RunRequest, new: tuple[str, bytes] | 
 
     def write() -> None:
         if new is not None:
-            services.reports.write_source(new[0], new[1].decode("utf-8"))
+            services.files.write_source(new[0], new[1].decode("utf-8"))
 
     try:
         contract = admission.admit(services, request)

@@ -55,7 +55,7 @@ def change(services: Services, name: str, value: str) -> Result:
         private_folders.make(os.path.dirname(place))
         atomic_write.write(place, after)
         return one(services, name)
-    services.reports.write_source(configuration.PATH, after.decode("utf-8"))
+    services.files.write_source(configuration.PATH, after.decode("utf-8"))
     changed = _deciding(before) != _deciding(after)
     return Result(one(services, name).data, warnings=tuple(_unfinished(services)) if changed else ())
 

@@ -137,7 +137,7 @@ def quick_command(task: str, files: tuple[str, ...], approve: tuple[str, ...], *
     with options.services(progress=True) as services:
 
         def exists(path: str) -> bool:
-            return services.reports.exists(path) or os.path.islink(os.path.join(services.root, path))
+            return services.files.exists(path) or os.path.islink(os.path.join(services.root, path))
 
         named = new_task.named(files, exists, lambda path: arguments.declared_path(path, services.root))
         quick_request = QuickRequest(task, named if files else None, **given)

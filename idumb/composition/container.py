@@ -33,7 +33,7 @@ from idumb.system.atomic_write import FileBackupStore
 from idumb.system.clock import SystemClock
 from idumb.system.named_files import LocalToolchain, NamedFiles
 from idumb.system.redaction import Redactor
-from idumb.system.rooted_files import FileReports
+from idumb.system.rooted_files import ProjectFiles
 from idumb.system.signals import SignalInterrupts
 
 if TYPE_CHECKING:
@@ -57,10 +57,16 @@ if TYPE_CHECKING:
 class Container:
     """What a use case gets from outside, for one project.
 
-    `root` is the absolute path of the project, `folder` the same from the top of the repository, "" there. `start` is
-    the absolute path of the folder in which the command was started, for the commands that it prints. `worktree`
-    identifies the project and its working tree in the repository; `version` is idumb's own. `adapters` only describe
-    agents: what they would start, and in which version. `typed` is the command line, for hints.
+    - `root` is the absolute path of the project, `folder` the same from the top of the repository, "" there. `start`
+      is the absolute path of the folder in which the command was started, for the commands that it prints. `worktree`
+      identifies the project and its working tree in the repository. `typed` is the command line, for hints.
+    - `log`: the event log. `log_files`: its files and archives, and transcripts. `backups`: files set aside.
+    - `files`: text files of the project. `named_files`: whether files and programs exist, and digests.
+    - `plans`: plans in files, and those that runs keep. `definitions`: workflows. `documents`: the texts of reports.
+    - `trees`: trees and snapshots of the user's files, and restoring. `history`: HEAD, branches, commits.
+    - `consent`: what was agreed to. `owner`: who may write in the working tree.
+    - `here`, `open_checkout`, `open_proof`: where people work, where programs do, and where checks judge.
+    - `adapters` only describe agents: what they would start, and in which version; `open_agents` are those of a run.
     """
 
     version = __version__
@@ -101,9 +107,9 @@ class Container:
         self.log = SqliteEventLog(self._database(), self.worktree, self.clock, owner=owner, redactor=redactor)
         self.log_files = SqliteLogFiles(self.log.database)
         self.consent = FileConsentStore(common_dir, self.folder)
-        self.files, self.plans = NamedFiles(self.root), KeptPlans(self)
+        self.named_files, self.plans = NamedFiles(self.root), KeptPlans(self)
         guard = lambda: self.repository.guard()  # noqa: E731, PLW0108 - later it is that of the owner
-        self.reports = FileReports(self.root, guard, lambda: self.redactor)
+        self.files = ProjectFiles(self.root, guard, lambda: self.redactor)
         self.backups = FileBackupStore(os.path.join(common_dir, "idumb"))
         self._closing = contextlib.ExitStack()
 
@@ -397,7 +403,7 @@ class RehearsalContainer(Container):
         self.consent, self.signatures, self.typed = user.consent, user.signatures, user.typed
         self.output_redactor, self.redactor = user.output_redactor, user.redactor
         # Approvals bind these files and agents, so they are read in the user's repository.
-        self.files, self.adapters = user.files, user.adapters
+        self.named_files, self.adapters = user.named_files, user.adapters
         self.reporter, self.interrupts, self.toolchain = user.reporter, user.interrupts, user.toolchain
         self.asker = ask.Nobody()
         self._closing.callback(self.log.database.close)

@@ -104,8 +104,8 @@ def status_at(folder: int, name: str) -> os.stat_result | None:
         return None
 
 
-class FileReports(RootedFiles):
-    """Files in `.idumb/brain/` and the phase folder, which can be rebuilt from the log.
+class ProjectFiles(RootedFiles):
+    """The files of a project: what idumb writes for people, such as reports, and what it reads of theirs.
 
     Text is UTF-8 with surrogate escapes. The files are renamed into place without being forced to disk. `guard` is
     called before each change and raises if this process must no longer write. `redactor` removes known secrets from a
@@ -167,7 +167,7 @@ class FileReports(RootedFiles):
         return tuple(sorted(paths))
 
 
-class HostFiles(FileReports):
+class HostFiles(ProjectFiles):
     """Files of agent hosts below one root. A failed write raises OSError."""
 
     def read(self, path: str) -> str | None:

@@ -35,7 +35,7 @@ CALLS = (
     ("idumb.git.write_back", "_write"),
     ("idumb.git.write_back", "_delete"),
     ("idumb.git.checkouts.checkout", "Checkout.end"),
-    ("idumb.system.rooted_files", "FileReports.remove"),
+    ("idumb.system.rooted_files", "ProjectFiles.remove"),
     ("idumb.agents.steps", "StepsAgent.run"),
     ("idumb.gates.checks", "ShellChecks.command"),
     ("idumb.gates.checks", "ShellChecks.end_processes"),

@@ -28,7 +28,7 @@ DURABLE = (
     ("idumb.git.trees", "GitTrees.keep"),
     ("idumb.git.trees", "GitTrees.keep_blobs"),
     ("idumb.git.trees", "GitTrees.restore"),
-    ("idumb.system.rooted_files", "FileReports.write"),
+    ("idumb.system.rooted_files", "ProjectFiles.write"),
     ("idumb.git.refs", "move"),
     ("idumb.git.refs", "delete_all"),
 )
@@ -50,7 +50,7 @@ FINE = (
     ("os", "unlink"),
     ("os", "rmdir"),
     ("idumb.system.atomic_write", "write"),
-    ("idumb.system.rooted_files", "FileReports.remove"),
+    ("idumb.system.rooted_files", "ProjectFiles.remove"),
     ("idumb.git.checkouts.checkout", "Checkout.end"),
 )
 

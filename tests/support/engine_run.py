@@ -225,10 +225,10 @@ class EngineRun:
             consent=SimpleNamespace(mark=lambda: "mark"),
             saved_answers=SimpleNamespace(get=lambda _: None),
             plans=SimpleNamespace(plans=lambda _: ((f"{FOLDER}/01-PLAN.md", PLAN),)),
-            files=SimpleNamespace(signature=lambda _: "same", programs=lambda _: {}, digests=lambda _: {}),
+            named_files=SimpleNamespace(signature=lambda _: "same", programs=lambda _: {}, digests=lambda _: {}),
             toolchain=SimpleNamespace(files=lambda: (), versions=dict, template=lambda _: ""),
             redactor=SimpleNamespace(redact=str, redact_output=str, redacted=lambda _: {}, knows_secrets=lambda: False),
-            reports=SimpleNamespace(read=texts.get, write=texts.__setitem__, empty=self._is_empty),
+            files=SimpleNamespace(read=texts.get, write=texts.__setitem__, empty=self._is_empty),
             documents=SimpleNamespace(
                 checkpoint=lambda *_: "", progress=lambda *_: "", prompt=lambda asked: asked.feedback, handoff=str
             ),

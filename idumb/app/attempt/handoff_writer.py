@@ -121,8 +121,8 @@ def save(services: Services, document: Document) -> None:
     """Write a handoff. A failure is reported and stops nothing: the log has all of it."""
     try:
         text = services.redactor.redact(services.documents.handoff(document))
-        if services.reports.read(path(document)) != text:
-            services.reports.write(path(document), text)
+        if services.files.read(path(document)) != text:
+            services.files.write(path(document), text)
     except (IdumbError, OSError) as problem:
         services.reporter.note(f"{path(document)} could not be written: {problem}")
 

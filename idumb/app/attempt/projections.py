@@ -34,7 +34,7 @@ def write(services: Services, path: str, text: str) -> None:
     """Write one document. A refusal by the system is reported and stops nothing."""
     try:
         _set_aside(services, path)
-        services.reports.write(path, text)
+        services.files.write(path, text)
     except OSError as problem:
         services.reporter.note(f"{path} could not be written: {problem.strerror or problem}")
 
@@ -43,7 +43,7 @@ def _set_aside(services: Services, path: str) -> None:
     """Keep the bytes of a file that idumb did not write and whose place it needs."""
     name = path.rpartition("/")[2]
     mark = _MADE.get(name) or (_MADE[""] if name.startswith("checkpoint-") else "")
-    text = services.reports.read(path) if mark and path.startswith(f"{BRAIN}/execution/") else None
+    text = services.files.read(path) if mark and path.startswith(f"{BRAIN}/execution/") else None
     if text and mark not in text:
         set_aside(services, path, text)
 
@@ -93,12 +93,12 @@ def _in_head(services: Services, path: str) -> bytes | None:
 def remove(services: Services, path: str) -> None:
     """Remove a document if it is there."""
     with suppress(OSError):
-        services.reports.remove(path)
+        services.files.remove(path)
 
 
 def _existing(services: Services, path: str) -> str | None:
     try:
-        return services.reports.read(path)
+        return services.files.read(path)
     except OSError:
         return None
 

@@ -142,7 +142,7 @@ def of_approval(
         contract,
         services.settings,
         commands=_commands(services, contract),
-        files=_present_files(services, contract) if files is None else services.files.digests(files),
+        files=_present_files(services, contract) if files is None else services.named_files.digests(files),
         policy={"tools": None if policy.tools is None else sorted(policy.tools), "sources": dict(policy.sources)},
         base=base,
     )
@@ -174,7 +174,7 @@ def named_files(
     Files that git ignores are excluded: most of them are outputs of these commands.
     """
     names = naming.named_files(commands, [*OWN_REPORTS, *written], services.root, arguments)
-    digests = services.files.digests(names)
+    digests = services.named_files.digests(names)
     ignored = services.history.ignored(digests)
     return {path: digest for path, digest in digests.items() if path not in ignored}
 

@@ -101,7 +101,7 @@ def require_bytes(contract: Contract, sources: Sequence[tuple[str, bytes]]) -> N
 def require_file(services: Services, path: str, phase: str) -> None:
     """Require that no symbolic link leads to the plan. Refusal `amend.link`."""
     parts = path.split("/")
-    links = services.files.links("/".join(parts[:end]) for end in range(1, len(parts) + 1))
+    links = services.named_files.links("/".join(parts[:end]) for end in range(1, len(parts) + 1))
     if not links:
         return
     link = min(links, key=len)
@@ -128,7 +128,7 @@ def _write(services: Services, next_version: NextVersion) -> None:
     present = dict(services.plans.plans(contract.folder)).get(path)
     if present != next_version.before:
         raise _changed_meanwhile(path, contract.phase)
-    services.reports.write_source(path, dict(next_version.sources)[path].decode("utf-8"))
+    services.files.write_source(path, dict(next_version.sources)[path].decode("utf-8"))
     services.trees.force((path,))
 
 

@@ -72,9 +72,9 @@ def present(services: Services, agents: Agents, contract: Contract) -> EnvelopeS
 
 def _checks(services: Services, contract: Contract, collected: EnvelopeSet) -> dict[str, str]:
     """Return path and hash of each program that checks start. Those in the working tree belong to tasks."""
-    places = services.files.programs(sorted(check_commands.named_programs(contract)))
+    places = services.named_files.programs(sorted(check_commands.named_programs(contract)))
     collected.programs += places.values()
-    digests = services.files.digests(places.values())
+    digests = services.named_files.digests(places.values())
     return {
         name: services.redactor.redact_output(f"{place} {digests.get(place, 'unreadable')}")
         for name, place in sorted(places.items())
@@ -107,7 +107,7 @@ def _program(services: Services, collected: EnvelopeSet, who: Agent) -> tuple[st
         return NOTHING, ()
     program_files = [argv[0], *next(([a] for a in argv[1:] if not a.startswith("-")), [])]
     collected.programs += program_files
-    digests = services.files.digests(program_files)
+    digests = services.named_files.digests(program_files)
     text = services.redactor.redact_output(readable({"argv": list(argv), "files": dict(digests)}))
     return collected.keep(text), argv
 

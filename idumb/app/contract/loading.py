@@ -146,7 +146,7 @@ def with_links(services: Services, loaded: Loaded) -> Loaded:
     """Add the links in the folders that the contract writes to, and the repositories that may contain its paths."""
     if loaded.contract is None:
         return loaded
-    links = services.files.links(writes.folders(loaded.contract))
+    links = services.named_files.links(writes.folders(loaded.contract))
     places = {*writes.places(loaded.contract), *(target for target in links.values() if not target.startswith("/"))}
     return replace(loaded, links=links, repositories=services.history.repositories(places))
 

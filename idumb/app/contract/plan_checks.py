@@ -66,7 +66,7 @@ def unmet_claims(services: Services, contract: Contract, state: RunState) -> tup
     """
     present = _present(services, contract)
     done = (task_state for id, task_state in state.tasks.items() if id in present.done)
-    produced = services.files.existing(path for task_state in done for path in task_state.work.touched)
+    produced = services.named_files.existing(path for task_state in done for path in task_state.work.touched)
     claims = writes.unmet_claims(contract, replace(present, base=present.base | produced))
     return tuple(claim for claim in claims if claim.exists == (claim.path in present.on_disk))
 
@@ -85,13 +85,13 @@ def _loaded(services: Services, contract: Contract) -> Loaded:
 def _present(services: Services, contract: Contract) -> StartState:
     """Which of the things that the contract names exist. Reads only."""
     written = writes.written(contract)
-    on_disk = services.files.existing(written | check_commands.searched(contract))
+    on_disk = services.named_files.existing(written | check_commands.searched(contract))
     state = run_lookup.latest_run(services, contract.phase)
     return StartState(
         requirements=_requirements(services),
         base=_base(services, state, written, on_disk),
         on_disk=on_disk,
-        links=services.files.links(sorted(written)),
+        links=services.named_files.links(sorted(written)),
         no_programs=_no_programs(services, contract),
         done=_done(contract, state),
     )
@@ -104,7 +104,7 @@ def served(services: Services, plan: Plan, ids: Iterable[str]) -> tuple[str, ...
 
 def _requirements(services: Services) -> str:
     try:
-        return services.reports.read(REQUIREMENTS) or ""
+        return services.files.read(REQUIREMENTS) or ""
     except OSError:  # behind a link, or unreadable
         return ""
 
@@ -122,7 +122,7 @@ def _base(services: Services, state: RunState | None, names: frozenset[str], on_
 def _no_programs(services: Services, contract: Contract) -> frozenset[str]:
     """Programs of checks that cannot start now, except ignored files, which a command of the plan may build."""
     programs = check_commands.named_programs(contract)
-    missing = programs - services.files.startable(programs)
+    missing = programs - services.named_files.startable(programs)
     local = [name for name in missing if "/" in name and not name.startswith("/")]
     ignored = services.history.ignored(local) if local else frozenset()
     return missing - frozenset(ignored)

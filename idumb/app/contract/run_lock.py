@@ -141,7 +141,7 @@ def require_unchanged(context: RunContext, attempt: Attempt) -> None:
 
 def _mark(context: RunContext) -> str | None:
     """Return a fingerprint of the watched files and of consent; None if one changed just now."""
-    files = context.services.files.signature(_watched_files(context))
+    files = context.services.named_files.signature(_watched_files(context))
     return None if files is None else f"{files}.{context.services.consent.mark()}"
 
 

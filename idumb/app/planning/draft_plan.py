@@ -124,7 +124,7 @@ def _naming_findings(services: Services, where: PhaseLocation, identity: str, pl
 
 def write(services: Services, draft: Draft) -> None:
     """Write the plan atomically. If the file exists by now, keep the draft and raise Refusal `plan.exists`."""
-    if services.reports.exists(draft.path):
+    if services.files.exists(draft.path):
         kept = keep(services, draft)
         raise Refusal(
             "plan.exists",
@@ -132,7 +132,7 @@ def write(services: Services, draft: Draft) -> None:
             hint=f"Compare it with the new plan, kept in {kept}",
             details={"kept": kept},
         )
-    services.reports.write_source(draft.path, draft.text)
+    services.files.write_source(draft.path, draft.text)
     services.trees.force((draft.path,))
 
 

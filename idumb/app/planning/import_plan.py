@@ -96,7 +96,7 @@ def _placed(services: Services, where: PhaseLocation, plan: str, source: SourceP
         present = parsed.plan or parsed.draft
         taken += [task.id for task in present.tasks] if present is not None else []
     ids = imported.ids(where.phase, source.tasks, own, taken)
-    return Placed(where.phase, plan, ids, lambda path: bool(services.files.existing([path])))
+    return Placed(where.phase, plan, ids, lambda path: bool(services.named_files.existing([path])))
 
 
 def _written(services: Services, request: Request, source: SourcePlan) -> Result:
@@ -224,7 +224,7 @@ def _write(services: Services, plan: Plan, before: str, text: str) -> None:
                 f"{plan.path} changed while you were asked; nothing was written.",
                 hint=again(services),
             )
-        services.reports.write_source(plan.path, text)
+        services.files.write_source(plan.path, text)
         services.trees.force((plan.path,))
 
 

@@ -70,7 +70,7 @@ def create(services: Services, request: NewPlan, shipped: Shipped, read: Read | 
         request.tasks,
         [f"T{where.phase}-{number:02d}" for number in range(1, len(request.tasks) + 1)],
         (),
-        lambda path: bool(services.files.existing([path])),
+        lambda path: bool(services.named_files.existing([path])),
     )
     words = {
         "phase": where.phase,
@@ -195,7 +195,7 @@ def _placed(services: Services, contract: Contract, plan: Plan, request: Additio
     depends_on = (plan.tasks[-1].id,) if request.depends_on is None else request.depends_on
     created = {claim.path for task in contract.tasks.values() for claim in task.files or () if claim.verb == "create"}
     return new_task.placed(
-        request.tasks, ids, depends_on, lambda path: path in created or bool(services.files.existing([path]))
+        request.tasks, ids, depends_on, lambda path: path in created or bool(services.named_files.existing([path]))
     )
 
 
@@ -215,7 +215,7 @@ def _written(
     with operation.owned(services, "plan add-task") as owned:
         owned.record()
         contract_versions.require_bytes(contract, services.plans.plans(contract.folder))
-        services.reports.write_source(plan.path, changed.decode("utf-8"))
+        services.files.write_source(plan.path, changed.decode("utf-8"))
         services.trees.force((plan.path,))
     following = "approve" if was_approved else "execute-phase"
     return Result({**data, "next": [Action.of(following, contract.phase), Action.of("check-plan", contract.phase)]})
@@ -259,7 +259,7 @@ def _end_approval(services: Services, request: Addition, contract: Contract, tas
 
 def _template(services: Services, name: str, shipped: Shipped) -> str:
     """Return the template of this name: `.idumb/templates/NAME.md` if it exists, else the shipped one."""
-    own = services.reports.read(f"{TEMPLATES}/{name}.md") if _NAME.fullmatch(name) else None
+    own = services.files.read(f"{TEMPLATES}/{name}.md") if _NAME.fullmatch(name) else None
     if own is not None:
         return own
     if name in NAMES:

@@ -105,7 +105,7 @@ def locate(services: Services, phase: str) -> PhaseLocation:
 
 def gather(services: Services, where: PhaseLocation) -> PhaseContext:
     """Read the context from its files. OSError if a path contains a link, or a file cannot be read."""
-    read = services.reports.read
+    read = services.files.read
     roadmap = services.plans.roadmap_section(read(ROADMAP) or "", where.phase)
     context_file = read(where.path("CONTEXT")) or ""
     context = PhaseContext(
@@ -122,7 +122,7 @@ def gather(services: Services, where: PhaseLocation) -> PhaseContext:
 
 
 def _with_research(services: Services, context: PhaseContext) -> PhaseContext:
-    text = services.reports.read(context.location.path("RESEARCH"))
+    text = services.files.read(context.location.path("RESEARCH"))
     if text is None:
         return context
     record, body = services.plans.research(text)
@@ -155,11 +155,11 @@ def add_phase(services: Services, title: str, goal: str, after: str | None = Non
         number = str(whole_numbers.next_free(wholes))
         if predecessor is not None:
             number = _inserted_number(predecessor, [*numbers, *services.log.phases()])
-        text = services.reports.read(ROADMAP) or "# Roadmap\n"
+        text = services.files.read(ROADMAP) or "# Roadmap\n"
         text = services.plans.with_phase(
             text, number, words, wording.one_line(wording.as_markdown(goal)), predecessor or ""
         )
-        services.reports.write_source(ROADMAP, text)
+        services.files.write_source(ROADMAP, text)
         services.trees.force((ROADMAP,))
     return number
 

@@ -117,11 +117,11 @@ def _write_report(
         "model": model,
     }
     path = where.path("RESEARCH")
-    previous, kept = services.reports.read(path), None
+    previous, kept = services.files.read(path), None
     if previous is not None:
         data = previous.encode("utf-8", "surrogateescape")
         kept = services.backups.keep(_BACKUP_FOLDER, path.rsplit("/", 1)[-1], data)
-    services.reports.write(path, services.documents.research(fields, body))
+    services.files.write(path, services.documents.research(fields, body))
     return {"binding": binding, "model": model, "kept": kept}
 
 
@@ -231,10 +231,10 @@ def _write_answers(
     path = where.path("CONTEXT")
     with operation.owned(services, "discuss") as owned:
         owned.record()
-        previous = services.reports.read(path) or ""
+        previous = services.files.read(path) or ""
         title = f"Phase {where.phase}: {where.title}" if where.title else f"Phase {where.phase}"
         text = phase_documents.written(previous, title, questions, answers)
-        services.reports.write_source(path, text)
+        services.files.write_source(path, text)
         services.trees.force((path,))
 
 

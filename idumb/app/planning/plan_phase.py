@@ -96,7 +96,7 @@ def _command(request: Request, where: PhaseLocation) -> Action:
 def _gaps(services: Services, where: PhaseLocation) -> str:
     """Return the verification report of the phase; Refusal without a report or an open gap."""
     path = where.path("VERIFICATION")
-    text = services.reports.read(path)
+    text = services.files.read(path)
     if text is None:
         raise Refusal(
             "plan.no-verification",

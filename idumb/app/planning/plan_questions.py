@@ -114,7 +114,7 @@ def open_questions(services: Services) -> list[dict[str, Any]]:
     return [
         {**{name: row[name] for name in names if name in row}, "phase": row["phase"]}
         for row, answer in _newest(services).values()
-        if answer is None and not services.reports.exists(row["path"])
+        if answer is None and not services.files.exists(row["path"])
     ]
 
 
@@ -159,7 +159,7 @@ def require_open(services: Services, id: str) -> Mapping[str, Any] | None:
     question, answer = matches[-1]
     if answer is not None:
         raise Refusal("decision.answered", f"{id} is already answered.", hint=question["go_on"])
-    if services.reports.exists(question["path"]):
+    if services.files.exists(question["path"]):
         raise void(id, f"{question['path']} exists now", Action.of("check-plan", question["phase"]))
     if _newest(services)[question["path"]][0]["id"] != id:
         raise void(id, "a later question replaced it", Action("decisions"))

@@ -90,7 +90,7 @@ def report(services: Services, phase: str, *, write: bool) -> Result:
         with operation.owned(services, "report") as owned:
             owned.record()
             for path, data in plans:
-                services.reports.write_source(path, data.decode("utf-8", "surrogateescape"))
+                services.files.write_source(path, data.decode("utf-8", "surrogateescape"))
             for path, text in texts.items():
                 projections.write_report(services, path, text)
     return Result(

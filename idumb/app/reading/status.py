@@ -38,7 +38,7 @@ def view(services: Services) -> dict[str, Any]:
 
 def _view(services: Services) -> tuple[dict[str, Any], Action | None]:
     """Return the view, and its next command."""
-    initialised = services.reports.exists(".idumb/config.yaml")
+    initialised = services.files.exists(".idumb/config.yaml")
     inner = () if initialised else tuple(services.inner_projects)
     listed = {number: (title, line) for number, title, line in services.plans.roadmap()}
     folders = {

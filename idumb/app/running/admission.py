@@ -174,7 +174,7 @@ def _existing_target(services: Services, contract: Contract, tasks: Sequence[str
     created = [
         c.path for t in tasks for c in ledger.written_claims(contract.tasks[t].files or ()) if c.verb == "create"
     ]
-    return next((path for path in created if path not in deleted and services.reports.exists(path)), None)
+    return next((path for path in created if path not in deleted and services.files.exists(path)), None)
 
 
 def _require_unchanged_work(services: Services, contract: Contract, state: RunState) -> None:

@@ -39,7 +39,7 @@ def has_reports(services: Services, state: RunState, folder: str) -> bool:
     if recorded is not None and (judged is None or recorded.seq > judged.seq):
         return True
     paths = [report_path(folder, report) for report in ("SUMMARY", "VERIFICATION")]
-    if not all(services.reports.exists(path) for path in paths):
+    if not all(services.files.exists(path) for path in paths):
         return False
     if not state.commits_reports:
         return True

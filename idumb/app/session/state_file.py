@@ -38,7 +38,7 @@ def record(services: Services, journal: Journal) -> None:
     summary = _entry_fields(state)
     last = run_lookup.last_event(services, RECORDED, state.id)
     new = last is None or {name: last.payload.get(name) for name in summary} != summary
-    if not new and services.reports.exists(STATE_FILE):
+    if not new and services.files.exists(STATE_FILE):
         return
     replaced = _is_replaced(services)
     if new:
@@ -51,7 +51,7 @@ def _is_replaced(services: Services) -> bool:
     """Keep the present file if it is not as idumb wrote it; return False if it cannot be read or kept."""
     path = STATE_FILE
     try:
-        present = services.reports.read(path)
+        present = services.files.read(path)
         if present and present != text(services):
             projections.set_aside(services, path, present)
     except OSError as problem:
@@ -90,7 +90,7 @@ def _imported(services: Services, event: Event) -> Iterator[ImportedState]:
 
 def of_path(services: Services, path: str) -> tuple[OldFile, bytes] | None:
     """Return what an old file contains, with its bytes; None if it is none, or is as idumb writes it."""
-    present = services.reports.read(path)
+    present = services.files.read(path)
     if present is None or (path == STATE_FILE and present == text(services)):
         return None
     data = present.encode("utf-8", "surrogateescape")

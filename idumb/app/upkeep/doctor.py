@@ -148,7 +148,7 @@ def _configuration_check(services: Services) -> Check:
 
 
 def _configuration(services: Services) -> Iterator[Symptom]:
-    if not services.reports.exists(_CONFIGURATION):
+    if not services.files.exists(_CONFIGURATION):
         yield health.warn("the file is missing", _CONFIGURATION, means="idumb is not set up here", fix="idumb init")
         return
     try:

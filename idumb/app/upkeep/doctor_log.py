@@ -202,12 +202,12 @@ class _Projections(Struct, frozen=True):
         text = self._expected().get(path)
         if text is None:
             return f"{path} was left unchanged: the event log no longer describes it"
-        present = services.reports.read(path)
+        present = services.files.read(path)
         kept = ""
         if present:
             data = present.encode("utf-8", "surrogateescape")
             kept = f"; the previous file is in {services.backups.keep(projections.SET_ASIDE, path, data)}"
-        services.reports.write(path, text)
+        services.files.write(path, text)
         return f"{path} rebuilt from the log{kept}"
 
     def _expected(self) -> dict[str, str]:
@@ -254,7 +254,7 @@ class _Projections(Struct, frozen=True):
     def _differs(self, path: str, expected: str) -> str:
         """Return how a file differs from the log; "" if it does not. Git may have converted its line endings."""
         try:
-            text = self.services.reports.read(path)
+            text = self.services.files.read(path)
         except OSError:
             text = ""
         if text is None:

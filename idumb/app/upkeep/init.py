@@ -99,10 +99,10 @@ def init(services: Services, templates: Mapping[str, str], folder: str = TOP) ->
     }
     created, kept = [], []
     for path, text in files.items():
-        if services.reports.exists(path):
+        if services.files.exists(path):
             kept.append(path)
         else:
-            services.reports.write_source(path, text)
+            services.files.write_source(path, text)
             created.append(path)
     report = _import_files(services)
     data: dict[str, Any] = {"created": created, "kept": kept, "taken_over": report, "next": [Action("next")]}
@@ -114,16 +114,16 @@ def init(services: Services, templates: Mapping[str, str], folder: str = TOP) ->
 
 def _installations(services: Services) -> tuple[project_files.Proposal, ...]:
     """Return how the dependencies can be installed that the manifests in the working tree name."""
-    present = services.files.existing(project_files.FILES)
-    return project_files.proposals(present, lambda path: services.reports.read(path) or "")
+    present = services.named_files.existing(project_files.FILES)
+    return project_files.proposals(present, lambda path: services.files.read(path) or "")
 
 
 def _checkers(services: Services) -> dict[str, tuple[str, ...]]:
     """Return the checkers that the project configures, by the gate that would run them."""
-    present = services.files.existing(project_checkers.FILES)
+    present = services.named_files.existing(project_checkers.FILES)
 
     def read(path: str) -> str | None:
-        return services.reports.read(path) if path in present else None
+        return services.files.read(path) if path in present else None
 
     by_gate = {
         gate: tuple(checker.label for checker, _ in project_checkers.configured(gate, read))
@@ -144,7 +144,7 @@ def _pending_imports(services: Services) -> tuple[tuple[OldFile, bytes], ...]:
     imported = {
         (f["path"], f["digest"]) for event in services.log.events(kind=IMPORTED) for f in event.payload["files"]
     }
-    read = (state_file.of_path(services, path) for path in services.reports.files(state_file.FOLDER))
+    read = (state_file.of_path(services, path) for path in services.files.files(state_file.FOLDER))
     files = (file for file in read if file is not None)
     return tuple((old, data) for old, data in files if (old.path, old.digest) not in imported)
 
@@ -166,7 +166,7 @@ def choose(services: Services, current: str, *, here: bool) -> str:
     or of a repository that idumb does not support.
     """
     preconditions.require_supported(services)
-    if services.reports.exists(CONFIGURATION):
+    if services.files.exists(CONFIGURATION):
         if current and here:
             raise Refusal(
                 "init.nested",

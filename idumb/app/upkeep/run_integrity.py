@@ -131,7 +131,7 @@ def _ceilings(before: RunState, event: Event) -> Iterator[_Said]:
 def _progress(services: Services, state: RunState) -> Iterator[_Said]:
     """Compare the fields of progress.json, unless another run wrote it, or a command writes it or was killed."""
     try:
-        text = services.reports.read(progress_path(state.phase))
+        text = services.files.read(progress_path(state.phase))
     except OSError:  # what cannot be read says nothing
         return
     contract = loading.kept_contract(services, state)

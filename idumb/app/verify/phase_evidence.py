@@ -131,7 +131,7 @@ def _sources(services: Services, contract: Contract) -> list[tuple[str, str]]:
     texts = []
     for source, path in (("roadmap", ROADMAP), ("context", report_path(contract.folder, "CONTEXT"))):
         try:
-            texts.append((source, services.reports.read(path) or ""))
+            texts.append((source, services.files.read(path) or ""))
         except OSError as problem:
             services.reporter.note(f"{path} could not be read: {problem.strerror or problem}")
     stating = [(source, text) for source, text in texts if phase_documents.criteria(text)]

@@ -44,7 +44,7 @@ _HINTS = {
 
 def require_initialised(services: Services) -> None:
     """Refuse a repository without idumb's configuration."""
-    if not services.reports.exists(".idumb/config.yaml"):
+    if not services.files.exists(".idumb/config.yaml"):
         if services.inner_projects:
             why, command = elsewhere(tuple(services.inner_projects))
             raise Refusal("project.elsewhere", f"{why}, and not in {services.root}.", hint=command)

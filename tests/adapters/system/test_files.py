@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from idumb.system import atomic_write, private_folders, user_folders
-from idumb.system.rooted_files import FileReports, LinkInTheWay
+from idumb.system.rooted_files import LinkInTheWay, ProjectFiles
 from tests.support import python
 from tests.support.cases import every
 
@@ -131,11 +131,11 @@ def root(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def reports(root: Path) -> FileReports:
-    return FileReports(str(root))
+def reports(root: Path) -> ProjectFiles:
+    return ProjectFiles(str(root))
 
 
-def test_a_report_is_written_read_and_removed(reports: FileReports, root: Path) -> None:
+def test_a_report_is_written_read_and_removed(reports: ProjectFiles, root: Path) -> None:
     path = ".idumb/brain/checkpoints/T1-01.md"
     assert reports.read(path) is None
     assert not reports.exists(path)
@@ -150,7 +150,7 @@ def test_a_report_is_written_read_and_removed(reports: FileReports, root: Path) 
 
 @pytest.mark.parametrize("linked", [".idumb", ".idumb/brain"])
 def test_a_folder_that_is_a_link_is_refused_and_nothing_is_written(
-    reports: FileReports, root: Path, tmp_path: Path, linked: str
+    reports: ProjectFiles, root: Path, tmp_path: Path, linked: str
 ) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
@@ -168,7 +168,7 @@ def test_a_folder_that_is_a_link_is_refused_and_nothing_is_written(
     assert (outside / "state.json").read_text() == "{}"
 
 
-def test_a_report_that_is_a_link_is_replaced_and_not_read(reports: FileReports, root: Path, tmp_path: Path) -> None:
+def test_a_report_that_is_a_link_is_replaced_and_not_read(reports: ProjectFiles, root: Path, tmp_path: Path) -> None:
     (tmp_path / "secret").write_text("secret")
     (root / "a.md").symlink_to(tmp_path / "secret")
     with pytest.raises(LinkInTheWay):
@@ -179,25 +179,25 @@ def test_a_report_that_is_a_link_is_replaced_and_not_read(reports: FileReports, 
     assert reports.read("a.md") == "report"
 
 
-def test_a_file_in_place_of_a_folder_is_refused(reports: FileReports, root: Path) -> None:
+def test_a_file_in_place_of_a_folder_is_refused(reports: ProjectFiles, root: Path) -> None:
     (root / ".idumb").write_text("a file")
     with pytest.raises(LinkInTheWay, match="`\\.idumb`"):
         reports.write(".idumb/brain/state.json", "x")
 
 
 @every("path", ["/etc/passwd", "../a", "a/../../b", "a//b", "./a", "", "a/", "a\0b"])
-def test_a_path_outside_the_root_is_refused(reports: FileReports, path: str) -> None:
+def test_a_path_outside_the_root_is_refused(reports: ProjectFiles, path: str) -> None:
     with pytest.raises(OSError, match="not a path in the repository"):
         reports.write(path, "x")
 
 
-def test_a_pipe_in_place_of_a_report_does_not_block_a_reader(reports: FileReports, root: Path) -> None:
+def test_a_pipe_in_place_of_a_report_does_not_block_a_reader(reports: ProjectFiles, root: Path) -> None:
     os.mkfifo(root / "a.md")
     assert not reports.exists("a.md")
     assert reports.read("a.md") == ""
 
 
-def test_no_file_descriptor_stays_open(reports: FileReports, root: Path) -> None:
+def test_no_file_descriptor_stays_open(reports: ProjectFiles, root: Path) -> None:
     open_before = set(os.listdir("/dev/fd"))
     (root / "link").symlink_to(root)
     for path in ("a/b/c.md", "link/a.md", "a/b"):

@@ -295,7 +295,7 @@ def test_a_handoff_carries_the_outputs_and_the_summary_of_its_step(*, judged: bo
     runner.run_tasks(process)
     (event,) = run.events("handoff.created")
     assert (event.payload["outputs"], event.payload["summary"]) == (said, said["summary"])
-    assert process.services.reports.read(f"{handoff_writer.FOLDER}/{event.payload['handoff_id']}.md")
+    assert process.services.files.read(f"{handoff_writer.FOLDER}/{event.payload['handoff_id']}.md")
 
 
 def test_variables_reach_only_steps_of_workflows_and_never_the_text_of_a_command() -> None:
