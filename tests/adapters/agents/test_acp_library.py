@@ -56,6 +56,7 @@ asyncio.run(acp.run_agent(Scripted()))
 """
 
 
+@pytest.mark.nightly
 @pytest.mark.skipif(importlib.util.find_spec("acp") is None, reason="agent-client-protocol is not installed")
 def test_an_agent_built_with_the_library_is_understood_and_vetoed(tmp_path: Path) -> None:
     script = tmp_path / "agent.py"

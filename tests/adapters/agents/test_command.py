@@ -80,10 +80,11 @@ def test_feedback_of_the_previous_attempt_is_a_file(tmp_path: Path) -> None:
     assert run(tmp_path, "echo ${IDUMB_FEEDBACK_FILE-none}").output == "none\n"
 
 
-def test_long_output_is_kept_in_a_bounded_file_without_secrets(tmp_path: Path) -> None:
+def test_long_output_is_kept_in_a_bounded_file_without_secrets(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-RUN-2."""
+    monkeypatch.setattr(transcript, "HALF", 100_000)
     redactor = Redactor({"KEY": "s3cret-key"})
-    binding = Binding("it", "command", ("sh", "-c", "yes s3cret-key line | head -c 4000000; printf '\\nlast \\377'"))
+    binding = Binding("it", "command", ("sh", "-c", "yes s3cret-key line | head -c 500000; printf '\\nlast \\377'"))
     kept_in = str(tmp_path / "kept/run-1")
     equipment = equipped(tmp_path, redact=redactor.redact, transcripts=kept_in, stream=redactor.stream)
     builder = CommandAgent(binding, equipment)

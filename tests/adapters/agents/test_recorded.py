@@ -119,7 +119,7 @@ def test_a_report_cut_at_any_line_is_read_safely(place: Path) -> None:
         return heard(name, part) if preset is None else preset.read(part, b"")
 
     whole = report_of(data)
-    for cut in range(0, len(data), max(1, len(data) // 40)):
+    for cut in range(0, len(data), max(1, len(data) // 12)):
         report = report_of(data[:cut])
         assert not report.ended or (report.reply, report.error) == (whole.reply, whole.error), cut
 

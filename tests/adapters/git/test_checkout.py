@@ -17,6 +17,7 @@ import pytest
 from idumb.app.ports import Conflict
 from idumb.domain.errors import Refusal
 from idumb.git import discover
+from idumb.git.checkouts import checkout as checkout_module
 from idumb.git.checkouts import untracked
 from idumb.git.checkouts.checkout import BUILD, PROVE, Checkout
 from idumb.git.checkouts.tree_files import TreeFiles
@@ -617,7 +618,8 @@ def test_provided_and_prepared_paths_are_there_and_no_work(sandbox: GitSandbox, 
 def test_a_large_tree_that_takes_long_is_mentioned_once(
     sandbox: GitSandbox, proof: Take, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sandbox.write_all({f"{number}.txt": "x\n" for number in range(1001)})
+    monkeypatch.setattr(checkout_module, "_MANY", 3)
+    sandbox.write_all({f"{number}.txt": "x\n" for number in range(4)})
     sandbox.commit()
     times, notes = itertools.count(0, 2), list[str]()
     monkeypatch.setattr(clock.SystemClock, "monotonic", lambda _: next(times))

@@ -6,6 +6,7 @@ import hashlib
 import itertools
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,6 @@ from idumb.git import discover
 from idumb.git.checkouts import places, pool
 from idumb.git.checkouts.checkout import BUILD, Checkout
 from idumb.system import clock, machine
-from tests.support import python
 from tests.support.checkouts import close, create, names, opened, show, shown, tree
 from tests.support.errors import refusing
 from tests.support.gitrepo import GitSandbox
@@ -314,28 +314,24 @@ def test_a_command_uses_a_pair_and_the_fifth_is_refused_with_the_holders(reposit
         close(checkout)
 
 
-KILLED = """
-import os, signal, sys
-from tests.support.checkouts import create, show
-from tests.support.gitrepo import GitSandbox
-from pathlib import Path
-sandbox = GitSandbox(Path(sys.argv[1]))
-checkout = create(sandbox, "build")
-root = show(checkout, sandbox)
-checkout.begin("refs/idumb/worktrees/main/runs/r1/T1/1/interrupted")
-(root / "a.txt").write_text("the only copy\\n")
-(root / "new.txt").write_text("new\\n")
-if sys.argv[2] == "ended":
-    checkout.end()
-os.kill(os.getpid(), signal.SIGKILL)
-"""
+def build_and_die(repository: GitSandbox, state: str) -> None:
+    checkout = create(repository, BUILD)
+    root = show(checkout, repository)
+    checkout.begin("refs/idumb/worktrees/main/runs/r1/T1/1/interrupted")
+    (root / "a.txt").write_text("the only copy\n")
+    (root / "new.txt").write_text("new\n")
+    if state == "ended":
+        checkout.end()
+    os.kill(os.getpid(), signal.SIGKILL)
 
 
 @pytest.mark.parametrize("state", ["running", "ended"])
 def test_what_a_killed_attempt_left_is_kept_before_the_checkout_is_used_again(
     repository: GitSandbox, state: str
 ) -> None:
-    python.start(KILLED, repository.root, state).communicate()
+    if (process := os.fork()) == 0:
+        build_and_die(repository, state)
+    os.waitpid(process, 0)
     expected = ["refs/idumb/worktrees/main/runs/r1/T1/1/interrupted"] if state == "running" else []
     assert list(opened(repository).left().values()) == expected
     close(create(repository))

@@ -36,10 +36,11 @@ def test_messages_above_the_base_are_read_from_any_branch_and_none_below(sandbox
     assert messages(sandbox, sandbox.head()) == ()
 
 
-def test_at_most_fifty_messages_are_read_and_each_is_cut(sandbox: GitSandbox) -> None:
-    commit(sandbox, *("x" * 5000,) * 51)
+def test_only_so_many_messages_are_read_and_each_is_cut(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(user_git, "_MOST", 3)
+    commit(sandbox, *("x" * 5000,) * 4)
     read = messages(sandbox)
-    assert (len(read), {len(words) < 4000 for words in read}) == (50, {True})
+    assert (len(read), {len(words) < 4000 for words in read}) == (3, {True})
 
 
 OBJECT = "o=objects/$(sed 's,..,&/,' refs/heads/main); rm -f $o"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from idumb.domain import paths
@@ -34,6 +34,7 @@ def history(sandbox: GitSandbox) -> GitHistory:
     return GitHistory(place, project=discover.Project(place, "apps/api"))
 
 
+@settings(max_examples=30)
 @given(PATHS | st.just(""), PATHS)
 def test_a_path_is_the_same_after_both_translations(folder: str, path: str) -> None:
     project = ProjectPaths(folder)
@@ -42,6 +43,7 @@ def test_a_path_is_the_same_after_both_translations(folder: str, path: str) -> N
     assert project.all_to_project(project.inside([path])) == (path,)
 
 
+@settings(max_examples=30)
 @given(PATHS, st.sampled_from(["main", "wt", "a@b", "x-1"]))
 def test_the_key_of_a_project_names_its_working_tree_and_folder(folder: str, tree: str) -> None:
     key = project_key.key(tree, folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import random
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -20,6 +21,7 @@ from idumb.git.trees import GitTrees
 from tests.adapters.git.conftest import edited
 from tests.support.cases import every
 from tests.support.gitrepo import GitSandbox, work_tree
+from tests.support.seed import commit_seed
 
 
 def test_changes_agree_with_git(sandbox: GitSandbox, trees: GitTrees) -> None:
@@ -263,7 +265,8 @@ def test_overlays_written_together_are_those_written_one_after_the_other(sandbox
     names = ("a", "a/b", "a/b/c", "d")
     each = [trees.of(files) for files in ({}, {"a": 1}, {"a/b": 2, "d": 2}, {"a/b/c": 3, "a/e": 3}, {"d/f": 4})]
     different = 0
-    for start, *sources in itertools.product(each, repeat=4):
+    products = [*itertools.product(each, repeat=4)]
+    for start, *sources in random.Random(commit_seed()).sample(products, 200):
         for chosen in (
             (("a",), ("a/b",), names),
             (("a/b/c", "d"), ("a/b",), ("a",)),
@@ -275,7 +278,7 @@ def test_overlays_written_together_are_those_written_one_after_the_other(sandbox
                 expected = trees.overlay(expected, step)
             assert trees.overlay(start, *steps) == expected, (start, steps)
             different += expected != start
-    assert different > 1000
+    assert different > 200
 
 
 CRLF = b"x\r\ny\r\n"

@@ -28,10 +28,10 @@ print("done")
 
 def test_many_processes_append_at_once_and_no_event_is_lost(opened: OpenedLog) -> None:
     """R-LOG-5: each process uses its own working tree, starting before a database exists."""
-    writers = [python.start(WRITER, opened.folder, f"w{number}", "15") for number in range(4)]
-    assert [writer.communicate()[0] for writer in writers] == ["done\n"] * 4
-    assert opened.log.verify().count == 60
-    for number in range(4):
+    writers = [python.start(WRITER, opened.folder, f"w{number}", "15") for number in range(3)]
+    assert [writer.communicate()[0] for writer in writers] == ["done\n"] * 3
+    assert opened.log.verify().count == 45
+    for number in range(3):
         mine = [event.payload["n"] for event in opened.log.events(run=f"w{number}")]
         assert mine == list(range(15))
 

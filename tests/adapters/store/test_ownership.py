@@ -89,14 +89,14 @@ def test_after_a_killed_owner_the_next_one_gets_a_higher_token_at_once(
 
 
 def test_of_many_simultaneous_starts_exactly_one_becomes_the_owner(tmp_path: Path) -> None:
-    crowd = [python.start(HOLDER, tmp_path) for _ in range(5)]
+    crowd = [python.start(HOLDER, tmp_path) for _ in range(3)]
     try:
         answers = sorted(first_line(process) for process in crowd)
     finally:
         for process in crowd:
             process.kill()
             process.communicate()
-    assert answers == ["1", *["lock.held"] * 4]
+    assert answers == ["1", *["lock.held"] * 2]
 
 
 def test_a_child_program_of_the_owner_does_not_keep_the_lock(tmp_path: Path) -> None:
