@@ -102,9 +102,8 @@ def test_an_answer_is_never_read_through_a_link(tmp_path: Path) -> None:
     who, request = away(tmp_path), a_request(tmp_path)
     who.run(request)
     place = request_file(tmp_path)
-    elsewhere = tmp_path / "secret"
-    elsewhere.write_text("secret", encoding="utf-8")
-    place.with_name(f"{place.stem}.answer.md").symlink_to(elsewhere)
+    (tmp_path / "secret").write_text("secret", encoding="utf-8")
+    place.with_name(f"{place.stem}.answer.md").symlink_to(tmp_path / "secret")
     assert "does not follow it" in who.run(request).message
 
 

@@ -14,7 +14,6 @@ from idumb.app.ports import Agent
 from idumb.domain import outcome
 from idumb.domain.action import Answer, Decision
 from idumb.domain.agent import BUILDER, AgentRequest
-from idumb.domain.errors import AdapterError, InputError
 from idumb.domain.plans.plan import Option, Task
 from idumb.domain.settings import Binding, Settings
 from idumb.system import redaction
@@ -59,16 +58,16 @@ def test_a_key_reaches_only_the_role_that_names_it(tmp_path: Path, monkeypatch: 
     assert registry.secret_variables(SETTINGS) == {"KEY_A": "aaaa", "KEY_B": "bbbb"}
 
 
-def test_an_unknown_binding_gets_the_nearest_name_suggested(tmp_path: Path) -> None:
-    with pytest.raises(InputError) as caught:
-        build(tmp_path).get("codr")
-    assert (caught.value.code, caught.value.hint) == ("agent.unknown-binding", "Did you mean coder?")
-
-
-def test_an_unknown_adapter_gets_the_nearest_name_suggested(tmp_path: Path) -> None:
-    with pytest.raises(AdapterError) as caught:
-        build(tmp_path).get("odd")
-    assert (caught.value.code, caught.value.hint) == ("agent.unknown-adapter", "Did you mean command?")
+@every(
+    "name, code, nearest",
+    [("codr", "agent.unknown-binding", "coder"), ("odd", "agent.unknown-adapter", "command")],
+)
+def test_an_unknown_binding_or_adapter_gets_the_nearest_name_suggested(
+    tmp_path: Path, name: str, code: str, nearest: str
+) -> None:
+    with refusing(code) as caught:
+        build(tmp_path).get(name)
+    assert caught.value.hint == f"Did you mean {nearest}?"
 
 
 def install(folder: Path, target: str) -> None:

@@ -65,37 +65,40 @@ def commit(history: GitHistory, tree: str, *, hooks: bool = True) -> str:
 
 
 @pytest.fixture
-def base(sandbox: GitSandbox) -> str:
+def repo(sandbox: GitSandbox) -> GitSandbox:
+    """The sandbox with a commit of the file `a`."""
     sandbox.write("a", "1\n")
-    return sandbox.commit()
+    sandbox.commit()
+    return sandbox
 
 
 @HOOKS
 def test_a_commit_has_the_user_s_identity_and_the_message_and_moves_nothing(
-    sandbox: GitSandbox, history: GitHistory, base: str, *, hooks: bool
+    repo: GitSandbox, history: GitHistory, *, hooks: bool
 ) -> None:
-    sandbox.git("config", "i18n.commitEncoding", "latin1")
-    sandbox.git("config", "commit.cleanup", "strip")
-    hook(sandbox, "true")
-    tree = work(sandbox, {"a": "2\n"})
-    before = sandbox.ledger()
+    base = repo.head()
+    repo.git("config", "i18n.commitEncoding", "latin1")
+    repo.git("config", "commit.cleanup", "strip")
+    hook(repo, "true")
+    tree = work(repo, {"a": "2\n"})
+    before = repo.ledger()
     made = make(history, tree, hooks=hooks)
     assert made == CommitAttempt(made.commit, tree=tree)
-    assert "encoding" not in sandbox.git("cat-file", "commit", str(made.commit))
-    sandbox.git("config", "--unset", "i18n.commitEncoding")
-    about = sandbox.git("log", "-1", "--format=%an <%ae>%n%cn%n%P%n%T%n%B", str(made.commit))
+    assert "encoding" not in repo.git("cat-file", "commit", str(made.commit))
+    repo.git("config", "--unset", "i18n.commitEncoding")
+    about = repo.git("log", "-1", "--format=%an <%ae>%n%cn%n%P%n%T%n%B", str(made.commit))
     assert about == f"Pat Tester <pat@example.invalid>\nPat Tester\n{base}\n{tree}\n{MESSAGE}"
-    assert sandbox.ledger() == replace(before, config=sandbox.ledger().config)
+    assert repo.ledger() == replace(before, config=repo.ledger().config)
     assert advance(history, made) == ""
     assert history.trailers_since(None) == ((made.commit, {"Idumb-Task": "T1-01", "Idumb-Run": "r1"}),)
-    assert sandbox.status() == []
+    assert repo.status() == []
 
 
-def test_a_long_message_is_kept(sandbox: GitSandbox, history: GitHistory, base: str) -> None:
+def test_a_long_message_is_kept(repo: GitSandbox, history: GitHistory) -> None:
     """An argument of a program may not be as long."""
-    hook(sandbox, "true")
-    made = make(history, checkouts.tree(sandbox), message="x" * 200_000 + "\n")
-    assert len(sandbox.git("log", "-1", "--format=%B", str(made.commit))) == 200_001
+    hook(repo, "true")
+    made = make(history, checkouts.tree(repo), message="x" * 200_000 + "\n")
+    assert len(repo.git("log", "-1", "--format=%B", str(made.commit))) == 200_001
 
 
 SIGN = """#!/bin/sh
@@ -106,201 +109,193 @@ echo '-----BEGIN PGP SIGNATURE-----'
 
 
 @HOOKS
-def test_a_commit_is_signed_as_the_user_configured(
-    sandbox: GitSandbox, history: GitHistory, base: str, *, hooks: bool
-) -> None:
-    hook(sandbox, "true")
-    sandbox.git("config", "commit.gpgSign", "true")
-    sandbox.git("config", "gpg.program", str(sandbox.write(".git/signer", SIGN, mode=0o755)))
-    made = make(history, checkouts.tree(sandbox), hooks=hooks)
-    assert "BEGIN PGP SIGNATURE" in sandbox.git("cat-file", "commit", str(made.commit))
+def test_a_commit_is_signed_as_the_user_configured(repo: GitSandbox, history: GitHistory, *, hooks: bool) -> None:
+    hook(repo, "true")
+    repo.git("config", "commit.gpgSign", "true")
+    repo.git("config", "gpg.program", str(repo.write(".git/signer", SIGN, mode=0o755)))
+    made = make(history, checkouts.tree(repo), hooks=hooks)
+    assert "BEGIN PGP SIGNATURE" in repo.git("cat-file", "commit", str(made.commit))
 
 
 @HOOKS
 @pytest.mark.parametrize("refuser", ["identity", "signing"])
 def test_if_git_refuses_its_words_are_returned(
-    sandbox: GitSandbox, history: GitHistory, base: str, *, hooks: bool, refuser: str
+    repo: GitSandbox, history: GitHistory, *, hooks: bool, refuser: str
 ) -> None:
     """F22, F23."""
-    hook(sandbox, "true")
+    hook(repo, "true")
     if refuser == "identity":
         for name in ("name", "email"):
-            sandbox.git("config", "--unset", f"user.{name}")
-        sandbox.git("config", "user.useConfigOnly", "true")
+            repo.git("config", "--unset", f"user.{name}")
+        repo.git("config", "user.useConfigOnly", "true")
     else:
-        signer = sandbox.write(".git/signer", "#!/bin/sh\nexit 1\n", mode=0o755)
-        sandbox.git("config", "commit.gpgSign", "true")
-        sandbox.git("config", "gpg.program", str(signer))
-    tree = work(sandbox, {"a": "2\n"})
-    before = sandbox.ledger()
+        signer = repo.write(".git/signer", "#!/bin/sh\nexit 1\n", mode=0o755)
+        repo.git("config", "commit.gpgSign", "true")
+        repo.git("config", "gpg.program", str(signer))
+    tree = work(repo, {"a": "2\n"})
+    before = repo.ledger()
     made = make(history, tree, hooks=hooks)
     assert (made.commit, made.tree, made.by_hook) == (None, tree, False)
     assert {"identity": "auto-detection is disabled", "signing": "gpg failed to sign the data"}[refuser] in made.words
-    assert sandbox.ledger() == before
+    assert repo.ledger() == before
 
 
 def test_a_refusal_on_a_full_disk_reports_the_free_space(
-    sandbox: GitSandbox, history: GitHistory, base: str, monkeypatch: pytest.MonkeyPatch
+    repo: GitSandbox, history: GitHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """F34: git itself may only say that it could not write."""
-    hook(sandbox, "true")
-    sandbox.git("config", "user.useConfigOnly", "true")
-    sandbox.git("config", "--unset", "user.email")
-    tree = checkouts.tree(sandbox)
+    hook(repo, "true")
+    repo.git("config", "user.useConfigOnly", "true")
+    repo.git("config", "--unset", "user.email")
+    tree = checkouts.tree(repo)
     assert " files free)" not in make(history, tree).words
     leave(monkeypatch, pages=5)
     assert make(history, tree).words.endswith(" has 20480 bytes and 1000 files free)")
 
 
 def test_a_hook_that_reformats_changes_the_commit_and_no_file_of_the_user(
-    sandbox: GitSandbox, history: GitHistory, base: str, monkeypatch: pytest.MonkeyPatch
+    repo: GitSandbox, history: GitHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """What it made is on disk before the branch moves."""
     forced = list[str]()
     monkeypatch.setattr(disk, "force_objects", lambda _, oids: forced.extend(oids))
-    hook(sandbox, "tr a-z A-Z < b > c; mv c b; echo more > d; git add b d")
-    tree = work(sandbox, {"b": "abc\n"})
-    before = sandbox.ledger()
+    hook(repo, "tr a-z A-Z < b > c; mv c b; echo more > d; git add b d")
+    tree = work(repo, {"b": "abc\n"})
+    before = repo.ledger()
     made = make(history, tree)
     names = (f"{made.commit}", f"{made.tree}", f"{made.tree}:b", f"{made.tree}:d")
-    assert {*sandbox.git("rev-parse", *names).split()} <= {*forced}
-    assert sandbox.git("show", f"{made.commit}:b", f"{made.tree}:b", f"{made.tree}:d") == "ABC\nABC\nmore"
-    assert sandbox.git("rev-parse", f"{made.commit}^{{tree}}") == made.tree
-    assert sandbox.ledger() == before
+    assert {*repo.git("rev-parse", *names).split()} <= {*forced}
+    assert repo.git("show", f"{made.commit}:b", f"{made.tree}:b", f"{made.tree}:d") == "ABC\nABC\nmore"
+    assert repo.git("rev-parse", f"{made.commit}^{{tree}}") == made.tree
+    assert repo.ledger() == before
 
 
-def test_what_programs_left_in_the_checkout_is_in_no_commit(
-    sandbox: GitSandbox, history: GitHistory, base: str
-) -> None:
-    tree = checkouts.tree(sandbox)
-    sandbox.write(".git/info/exclude", "*.log\n")
-    hook(sandbox, "echo left > coverage.xml")
+def test_what_programs_left_in_the_checkout_is_in_no_commit(repo: GitSandbox, history: GitHistory) -> None:
+    tree = checkouts.tree(repo)
+    repo.write(".git/info/exclude", "*.log\n")
+    hook(repo, "echo left > coverage.xml")
     assert make(history, tree).commit
-    hook(sandbox, "echo ignored > a.log; git add --all")
+    hook(repo, "echo ignored > a.log; git add --all")
     assert make(history, tree).tree == tree
 
 
 @pytest.mark.parametrize("name", ["pre-commit", "prepare-commit-msg", "commit-msg"])
 def test_a_hook_that_refuses_is_told_with_its_words_and_what_it_left(
-    sandbox: GitSandbox, history: GitHistory, base: str, name: str
+    repo: GitSandbox, history: GitHistory, name: str
 ) -> None:
-    hook(sandbox, "echo 2 > b; rm a; echo new > untracked; echo 'the linter says no' >&2; exit 1", name)
-    tree = work(sandbox, {"b": "1\n"})
-    before = sandbox.ledger()
+    hook(repo, "echo 2 > b; rm a; echo new > untracked; echo 'the linter says no' >&2; exit 1", name)
+    tree = work(repo, {"b": "1\n"})
+    before = repo.ledger()
     made = make(history, tree)
     assert (made.commit, made.words, made.by_hook) == (None, "the linter says no", True)
-    assert sandbox.git("ls-tree", "--name-only", made.tree) == "b"
-    assert sandbox.git("show", f"{made.tree}:b") == "2"
-    assert sandbox.ledger() == before
+    assert repo.git("ls-tree", "--name-only", made.tree) == "b"
+    assert repo.git("show", f"{made.tree}:b") == "2"
+    assert repo.ledger() == before
     assert make(history, tree, hooks=False).commit
 
 
-def test_a_hook_that_refuses_silently_is_said_to_be_one(sandbox: GitSandbox, history: GitHistory, base: str) -> None:
-    hook(sandbox, "exit 3")
-    tree = work(sandbox, {"a": "2\n"})
+def test_a_hook_that_refuses_silently_is_said_to_be_one(repo: GitSandbox, history: GitHistory) -> None:
+    hook(repo, "exit 3")
+    tree = work(repo, {"a": "2\n"})
     words = "git commit ended with status 1; perhaps a hook such as pre-commit refused it silently"
     assert make(history, tree) == CommitAttempt(None, words, tree, by_hook=True)
 
 
-def test_a_hook_that_refuses_refs_refuses_the_commit(sandbox: GitSandbox, history: GitHistory, base: str) -> None:
+def test_a_hook_that_refuses_refs_refuses_the_commit(repo: GitSandbox, history: GitHistory) -> None:
     """F22: also if it is the only hook."""
-    tree = work(sandbox, {"a": "2\n"})
-    hook(sandbox, 'test "$1" != prepared || { echo no >&2; exit 1; }', "reference-transaction")
+    tree = work(repo, {"a": "2\n"})
+    hook(repo, 'test "$1" != prepared || { echo no >&2; exit 1; }', "reference-transaction")
     made = make(history, tree)
     assert (made.commit, made.by_hook, made.words.splitlines()[0]) == (None, False, "no")
 
 
-def test_a_hook_that_leaves_a_conflict_in_its_index_changes_nothing(
-    sandbox: GitSandbox, history: GitHistory, base: str
-) -> None:
-    hook(sandbox, "printf '100644 %s 1\\ta\\n' $(git rev-parse :a) | git update-index --index-info; exit 1")
-    tree = checkouts.tree(sandbox)
+def test_a_hook_that_leaves_a_conflict_in_its_index_changes_nothing(repo: GitSandbox, history: GitHistory) -> None:
+    hook(repo, "printf '100644 %s 1\\ta\\n' $(git rev-parse :a) | git update-index --index-info; exit 1")
+    tree = checkouts.tree(repo)
     assert make(history, tree).tree == tree
 
 
-def test_hooks_change_the_message(sandbox: GitSandbox, history: GitHistory, base: str) -> None:
-    hook(sandbox, 'echo "$2 $(git symbolic-ref --short HEAD): $(cat "$1")" > "$1"', "prepare-commit-msg")
-    hook(sandbox, 'echo "Reviewed: yes" >> "$1"', "commit-msg")
-    made = make(history, checkouts.tree(sandbox))
-    assert sandbox.git("log", "-1", "--format=%B", str(made.commit)) == f"message main: {MESSAGE}Reviewed: yes\n"
+def test_hooks_change_the_message(repo: GitSandbox, history: GitHistory) -> None:
+    hook(repo, 'echo "$2 $(git symbolic-ref --short HEAD): $(cat "$1")" > "$1"', "prepare-commit-msg")
+    hook(repo, 'echo "Reviewed: yes" >> "$1"', "commit-msg")
+    made = make(history, checkouts.tree(repo))
+    assert repo.git("log", "-1", "--format=%B", str(made.commit)) == f"message main: {MESSAGE}Reviewed: yes\n"
 
 
 def test_a_process_that_a_hook_leaves_running_does_not_hold_the_commit_up(
-    sandbox: GitSandbox, history: GitHistory, base: str, tmp_path: Path
+    repo: GitSandbox, history: GitHistory, tmp_path: Path
 ) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
-    hook(sandbox, f"cat {pipe} &", "post-commit")
-    assert make(history, checkouts.tree(sandbox)).commit
+    hook(repo, f"cat {pipe} &", "post-commit")
+    assert make(history, checkouts.tree(repo)).commit
     pipe.write_bytes(b"it runs until now")
 
 
 @pytest.mark.parametrize("place", ["relative", "absolute", "home"])
-def test_hooks_in_the_tree_run(sandbox: GitSandbox, history: GitHistory, base: str, home: Path, place: str) -> None:
+def test_hooks_in_the_tree_run(repo: GitSandbox, history: GitHistory, home: Path, place: str) -> None:
     """As husky has them: the hook reads a script beside it."""
-    folder = {"relative": ".husky/_", "absolute": str(sandbox.root / ".husky/_"), "home": "~/.husky/_"}[place]
-    sandbox.git("config", "core.hooksPath", folder)
-    files = sandbox if place != "home" else GitSandbox(home)
+    folder = {"relative": ".husky/_", "absolute": str(repo.root / ".husky/_"), "home": "~/.husky/_"}[place]
+    repo.git("config", "core.hooksPath", folder)
+    files = repo if place != "home" else GitSandbox(home)
     hook(files, '. "$(dirname -- "$0")/h"', folder=".husky/_")
     files.write(".husky/_/h", 'sh "$(dirname "$(dirname "$0")")/$(basename "$0")"\n')
     hook(files, "echo 2 > a; git add a", folder=".husky")
-    made = make(history, checkouts.tree(sandbox))
-    assert sandbox.git("show", f"{made.commit}:a") == "2", made.words
+    made = make(history, checkouts.tree(repo))
+    assert repo.git("show", f"{made.commit}:a") == "2", made.words
 
 
-def test_hooks_do_not_run_if_this_run_wrote_one_of_them(sandbox: GitSandbox, history: GitHistory, base: str) -> None:
-    sandbox.git("config", "core.hooksPath", "hooks")
-    hook(sandbox, "exit 1", folder="hooks")
+def test_hooks_do_not_run_if_this_run_wrote_one_of_them(repo: GitSandbox, history: GitHistory) -> None:
+    base = repo.head()
+    repo.git("config", "core.hooksPath", "hooks")
+    hook(repo, "exit 1", folder="hooks")
     history.state()
-    made = history.make(checkouts.tree(sandbox), base, MESSAGE, hooks=True, wrote={"hooks/pre-commit"}.__contains__)
+    made = history.make(checkouts.tree(repo), base, MESSAGE, hooks=True, wrote={"hooks/pre-commit"}.__contains__)
     assert made.commit
     assert made.unrun == ("hooks/pre-commit",)
 
 
-def test_a_hook_sees_exactly_the_change_and_not_the_user_s_git_folder(
-    sandbox: GitSandbox, history: GitHistory, base: str
-) -> None:
+def test_a_hook_sees_exactly_the_change_and_not_the_user_s_git_folder(repo: GitSandbox, history: GitHistory) -> None:
     """The user's own staged and untracked files are not there."""
-    seen = sandbox.git_dir / "seen"
+    base = repo.head()
+    seen = repo.git_dir / "seen"
     hook(
-        sandbox,
+        repo,
         f"exec > {seen}; git status --porcelain; git diff --cached --name-only -- '*.py'; git rev-parse HEAD;"
         " git log -1 --format=%s; git rev-parse --abbrev-ref HEAD; git tag; git config core.quotepath;"
         " git rev-parse --absolute-git-dir --show-toplevel; pwd; git config user.name; ls",
     )
-    sandbox.git("tag", "v1")
-    sandbox.write_all({"mine": "1\n", "staged": "1\n"})
-    sandbox.git("add", "staged")
-    made = make(history, work(sandbox, {"b.py": "1\n"}))
+    repo.git("tag", "v1")
+    repo.write_all({"mine": "1\n", "staged": "1\n"})
+    repo.git("add", "staged")
+    made = make(history, work(repo, {"b.py": "1\n"}))
     assert made.commit, made.words
     rows = seen.read_text().splitlines()
     assert rows[:7] == ["A  b.py", "b.py", base, "work", "main", "v1", "false"]
-    assert rows[7] != str(sandbox.git_dir)
-    assert rows[8] == rows[9] != str(sandbox.root)
+    assert rows[7] != str(repo.git_dir)
+    assert rows[8] == rows[9] != str(repo.root)
     assert rows[10:] == ["Pat Tester", "a", "b.py"]
 
 
-def test_a_hook_that_moves_the_head_makes_no_commit_of_ours(
-    sandbox: GitSandbox, history: GitHistory, base: str
-) -> None:
-    hook(sandbox, "git -c core.hooksPath= commit -q --allow-empty -m version", "post-commit")
-    tree = work(sandbox, {"a": "2\n"})
+def test_a_hook_that_moves_the_head_makes_no_commit_of_ours(repo: GitSandbox, history: GitHistory) -> None:
+    hook(repo, "git -c core.hooksPath= commit -q --allow-empty -m version", "post-commit")
+    tree = work(repo, {"a": "2\n"})
     made = make(history, tree)
     assert (made.commit, made.tree) == (None, tree)
     assert made.words.startswith("a hook made other commits")
 
 
 def test_a_hook_that_packs_the_repository_removes_nothing_that_idumb_keeps(
-    sandbox: GitSandbox, history: GitHistory, trees: GitTrees, base: str
+    repo: GitSandbox, history: GitHistory, trees: GitTrees
 ) -> None:
-    sandbox.write("a", "only in a snapshot\n")
+    repo.write("a", "only in a snapshot\n")
     kept = trees.snapshot(REF, "test").tree
-    for place in (sandbox.common_dir / "objects").glob("??/*"):
+    for place in (repo.common_dir / "objects").glob("??/*"):
         os.utime(place, (1e9, 1e9))  # git removes what is older than two weeks
-    hook(sandbox, "git gc --quiet")
-    made = make(history, checkouts.tree(sandbox))
+    hook(repo, "git gc --quiet")
+    made = make(history, checkouts.tree(repo))
     assert made.commit, made.words
-    assert sandbox.git("show", f"{kept}:a") == "only in a snapshot"
+    assert repo.git("show", f"{kept}:a") == "only in a snapshot"
 
 
 @HOOKS
@@ -318,66 +313,62 @@ def test_the_first_commit_of_a_repository(sandbox: GitSandbox, history: GitHisto
 
 
 @HOOKS
-def test_a_commit_on_a_detached_head_moves_no_branch(
-    sandbox: GitSandbox, history: GitHistory, base: str, *, hooks: bool
-) -> None:
+def test_a_commit_on_a_detached_head_moves_no_branch(repo: GitSandbox, history: GitHistory, *, hooks: bool) -> None:
     """F7."""
-    sandbox.git("checkout", "-q", "--detach")
-    hook(sandbox, 'test "$(git rev-parse --abbrev-ref HEAD)" = HEAD')
-    made = commit(history, work(sandbox, {"a": "2\n"}), hooks=hooks)
-    assert made == sandbox.head()
-    assert sandbox.refs("refs/heads/") == {"refs/heads/main": base}
-    assert sandbox.status() == []
+    base = repo.head()
+    repo.git("checkout", "-q", "--detach")
+    hook(repo, 'test "$(git rev-parse --abbrev-ref HEAD)" = HEAD')
+    made = commit(history, work(repo, {"a": "2\n"}), hooks=hooks)
+    assert made == repo.head()
+    assert repo.refs("refs/heads/") == {"refs/heads/main": base}
+    assert repo.status() == []
 
 
-def test_a_commit_in_a_linked_worktree_moves_its_own_branch(sandbox: GitSandbox, base: str, tmp_path: Path) -> None:
+def test_a_commit_in_a_linked_worktree_moves_its_own_branch(repo: GitSandbox, tmp_path: Path) -> None:
     """F10."""
-    sandbox.git("worktree", "add", "-q", str(tmp_path / "side"))
-    hook(sandbox, 'test "$(git rev-parse --abbrev-ref HEAD)" = side && echo 3 > a && git add a')
+    base = repo.head()
+    repo.git("worktree", "add", "-q", str(tmp_path / "side"))
+    hook(repo, 'test "$(git rev-parse --abbrev-ref HEAD)" = side && echo 3 > a && git add a')
     side = GitSandbox(tmp_path / "side")
     with checkouts.committing(side) as history:
         made = commit(history, work(side, {"a": "2\n"}))
-    assert sandbox.git("show", f"{made}:a") == "3"
-    assert sandbox.refs("refs/heads/") == {"refs/heads/main": base, "refs/heads/side": made}
+    assert repo.git("show", f"{made}:a") == "3"
+    assert repo.refs("refs/heads/") == {"refs/heads/main": base, "refs/heads/side": made}
 
 
-def test_a_commit_of_a_project_in_a_subfolder_has_its_trailer_and_hooks_run_at_the_top(
-    sandbox: GitSandbox, base: str
-) -> None:
+def test_a_commit_of_a_project_in_a_subfolder_has_its_trailer_and_hooks_run_at_the_top(repo: GitSandbox) -> None:
     """R-GIT-8."""
-    hook(sandbox, "test \"$(git status --porcelain)\" = 'A  apps/api/b'")
-    tree = work(sandbox, {"apps/api/b": "1"})
-    with checkouts.committing(sandbox, "apps/api") as history:
+    hook(repo, "test \"$(git status --porcelain)\" = 'A  apps/api/b'")
+    tree = work(repo, {"apps/api/b": "1"})
+    with checkouts.committing(repo, "apps/api") as history:
         made = make(history, tree)
-    assert sandbox.git("log", "-1", "--format=%B", str(made.commit)) == f"{MESSAGE}Idumb-Project: apps/api\n"
+    assert repo.git("log", "-1", "--format=%B", str(made.commit)) == f"{MESSAGE}Idumb-Project: apps/api\n"
 
 
-def test_submodules_stay_as_they_are(sandbox: GitSandbox, history: GitHistory, base: str) -> None:
-    at = sandbox.add_submodule("lib").head()
-    sandbox.commit()
-    hook(sandbox, "test \"$(git status --porcelain -uno)\" = 'M  a' && cat lib/f")
-    tree = work(sandbox, {"a": "2\n"})
+def test_submodules_stay_as_they_are(repo: GitSandbox, history: GitHistory) -> None:
+    at = repo.add_submodule("lib").head()
+    repo.commit()
+    hook(repo, "test \"$(git status --porcelain -uno)\" = 'M  a' && cat lib/f")
+    tree = work(repo, {"a": "2\n"})
     made = make(history, tree)
     assert made.tree == tree, made.words
-    assert sandbox.tree(str(made.commit))["lib"] == ("160000", at)
+    assert repo.tree(str(made.commit))["lib"] == ("160000", at)
 
 
 @pytest.mark.parametrize("options", [("--cone", "--sparse-index"), ("--no-cone",)])
 def test_files_outside_a_sparse_checkout_stay_in_the_commit(
-    sandbox: GitSandbox, history: GitHistory, base: str, options: tuple[str, ...]
+    repo: GitSandbox, history: GitHistory, options: tuple[str, ...]
 ) -> None:
-    sandbox.write_all({"near/x": "1\n", "far/away/x": "1\n"})
-    sandbox.commit()
-    sandbox.git("sparse-checkout", "set", *options, "near")
-    hook(
-        sandbox, "test \"$(git status --porcelain)\" = 'M  near/x' && ! test -e far && git add --all && git add near/x"
-    )
-    tree = work(sandbox, {"near/x": "2\n"})
+    repo.write_all({"near/x": "1\n", "far/away/x": "1\n"})
+    repo.commit()
+    repo.git("sparse-checkout", "set", *options, "near")
+    hook(repo, "test \"$(git status --porcelain)\" = 'M  near/x' && ! test -e far && git add --all && git add near/x")
+    tree = work(repo, {"near/x": "2\n"})
     made = make(history, tree)
     assert made.tree == tree, made.words
     assert advance(history, made) == ""
-    assert sandbox.status() == []
-    assert not (sandbox.root / "far").exists()
+    assert repo.status() == []
+    assert not (repo.root / "far").exists()
 
 
 @HOOKS
@@ -416,16 +407,16 @@ def test_filters_apply_as_in_the_user_s_own_commits(sandbox: GitSandbox, history
 
 
 def test_an_interrupted_commit_ends_git_and_its_hooks(
-    sandbox: GitSandbox, history: GitHistory, base: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    repo: GitSandbox, history: GitHistory, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """M10."""
     started, pipe = tmp_path / "started", tmp_path / "pipe"
     os.mkfifo(started)
     os.mkfifo(pipe)
-    hook(sandbox, f"exec 9<> {pipe}; echo $$ > {started}; read x <&9")
+    hook(repo, f"exec 9<> {pipe}; echo $$ > {started}; read x <&9")
     hooks = list[int]()
-    tree = work(sandbox, {"a": "2\n"})
-    before = sandbox.ledger()
+    tree = work(repo, {"a": "2\n"})
+    before = repo.ledger()
     wait = subprocess.Popen.wait
 
     def interrupted(process: subprocess.Popen[bytes], timeout: float | None = None) -> Any:
@@ -439,20 +430,21 @@ def test_an_interrupted_commit_ends_git_and_its_hooks(
     with pytest.raises(KeyboardInterrupt):
         make(history, tree)
     assert has_ended(hooks[0])
-    assert sandbox.ledger() == before
+    assert repo.ledger() == before
 
 
-def test_the_branch_moves_only_from_the_expected_commit(sandbox: GitSandbox, history: GitHistory, base: str) -> None:
+def test_the_branch_moves_only_from_the_expected_commit(repo: GitSandbox, history: GitHistory) -> None:
     """F24."""
-    made = make(history, work(sandbox, {"a": "2\n"}))
-    other = sandbox.git("commit-tree", "-p", base, "-m", "the user's", checkouts.tree(sandbox))
-    sandbox.git("update-ref", "refs/heads/main", other)
-    before = sandbox.ledger()
+    base = repo.head()
+    made = make(history, work(repo, {"a": "2\n"}))
+    other = repo.git("commit-tree", "-p", base, "-m", "the user's", checkouts.tree(repo))
+    repo.git("update-ref", "refs/heads/main", other)
+    before = repo.ledger()
     words = history.advance(history.head().branch, str(made.commit), base, "T1-01")
     assert f"is at {other} but expected {base}" in words
-    assert sandbox.head() == other
-    assert sandbox.status() == [" M a"]
-    assert sandbox.ledger().changed_paths(before) == []
+    assert repo.head() == other
+    assert repo.status() == [" M a"]
+    assert repo.ledger().changed_paths(before) == []
 
 
 def test_what_the_user_staged_stays_staged(sandbox: GitSandbox, history: GitHistory) -> None:
@@ -468,26 +460,27 @@ def test_what_the_user_staged_stays_staged(sandbox: GitSandbox, history: GitHist
     assert sandbox.git("show", ":both", ":new", ":partly") == "mine\nmine\n2"
 
 
-def test_an_announced_file_is_staged_with_its_commit(sandbox: GitSandbox, history: GitHistory, base: str) -> None:
-    sandbox.write_all({"new": "1\n", "later": "1\n"})
-    sandbox.git("add", "--intent-to-add", "new", "later")
-    commit(history, committed(sandbox, ["new"]))
-    assert sandbox.status() == [" A later"]
+def test_an_announced_file_is_staged_with_its_commit(repo: GitSandbox, history: GitHistory) -> None:
+    repo.write_all({"new": "1\n", "later": "1\n"})
+    repo.git("add", "--intent-to-add", "new", "later")
+    commit(history, committed(repo, ["new"]))
+    assert repo.status() == [" A later"]
 
 
 def test_while_the_index_is_locked_the_branch_does_not_move_and_a_lock_that_goes_is_waited_for(
-    sandbox: GitSandbox, history: GitHistory, base: str, monkeypatch: pytest.MonkeyPatch
+    repo: GitSandbox, history: GitHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """M10."""
-    made = make(history, work(sandbox, {"a": "2\n"}))
-    lock = sandbox.write(".git/index.lock")
+    base = repo.head()
+    made = make(history, work(repo, {"a": "2\n"}))
+    lock = repo.write(".git/index.lock")
     with monkeypatch.context() as impatient:
         impatient.setattr(status, "_PATIENCE", 0.0)
         assert "index.lock" in advance(history, made)
-    assert (sandbox.head(), lock.exists()) == (base, True)
+    assert (repo.head(), lock.exists()) == (base, True)
     monkeypatch.setattr(clock.SystemClock, "pause", lambda *_: lock.unlink())
     assert advance(history, made) == ""
-    assert (sandbox.head(), sandbox.status()) == (made.commit, [])
+    assert (repo.head(), repo.status()) == (made.commit, [])
 
 
 def before_the_branch(monkeypatch: pytest.MonkeyPatch, call: Any) -> None:
@@ -512,44 +505,45 @@ def killed_before_the_branch(sandbox: GitSandbox, history: GitHistory, monkeypat
 
 
 def test_after_a_kill_between_index_and_branch_the_next_commit_of_the_user_keeps_the_work(
-    sandbox: GitSandbox, history: GitHistory, base: str, monkeypatch: pytest.MonkeyPatch
+    repo: GitSandbox, history: GitHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-GIT-2: the other way round, it would silently undo the work."""
-    killed_before_the_branch(sandbox, history, monkeypatch)
-    sandbox.write("mine", "1\n")
-    sandbox.git("add", "mine")
-    sandbox.git("commit", "--quiet", "-m", "the user's")
-    assert sandbox.git("show", "HEAD:a", "HEAD:mine") == "2\n1"
+    killed_before_the_branch(repo, history, monkeypatch)
+    repo.write("mine", "1\n")
+    repo.git("add", "mine")
+    repo.git("commit", "--quiet", "-m", "the user's")
+    assert repo.git("show", "HEAD:a", "HEAD:mine") == "2\n1"
 
 
 def test_moving_the_branch_can_be_repeated_after_a_kill(
-    sandbox: GitSandbox, history: GitHistory, base: str, monkeypatch: pytest.MonkeyPatch
+    repo: GitSandbox, history: GitHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made = killed_before_the_branch(sandbox, history, monkeypatch)
-    assert sandbox.head() == base
+    base = repo.head()
+    made = killed_before_the_branch(repo, history, monkeypatch)
+    assert repo.head() == base
     for _ in range(2):
         assert history.advance(history.head().branch, made, base, "T1-01") == ""
-        assert (sandbox.head(), sandbox.status()) == (made, [])
+        assert (repo.head(), repo.status()) == (made, [])
 
 
 @pytest.mark.parametrize("theirs", ["all", "another file"])
 def test_if_the_user_commits_before_the_branch_moves_the_index_is_as_his_commit_has_it(
-    sandbox: GitSandbox, history: GitHistory, base: str, theirs: str, monkeypatch: pytest.MonkeyPatch
+    repo: GitSandbox, history: GitHistory, theirs: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """F24."""
-    made = make(history, work(sandbox, {"a": "2\n"}))
-    sandbox.write("mine", "1\n")
-    sandbox.git("add", "mine")
+    made = make(history, work(repo, {"a": "2\n"}))
+    repo.write("mine", "1\n")
+    repo.git("add", "mine")
     arguments = {"all": (), "another file": ("mine",)}[theirs]
-    before_the_branch(monkeypatch, lambda: sandbox.git("commit", "--quiet", "-m", "the user's", *arguments))
+    before_the_branch(monkeypatch, lambda: repo.git("commit", "--quiet", "-m", "the user's", *arguments))
     assert "but expected" in advance(history, made)
-    assert sandbox.status() == ([] if theirs == "all" else [" M a"])
+    assert repo.status() == ([] if theirs == "all" else [" M a"])
 
 
-def test_the_reflog_says_who_moved_the_branch(sandbox: GitSandbox, history: GitHistory, base: str) -> None:
-    made = commit(history, work(sandbox, {"a": "2\n"}))
+def test_the_reflog_says_who_moved_the_branch(repo: GitSandbox, history: GitHistory) -> None:
+    made = commit(history, work(repo, {"a": "2\n"}))
     for name in ("HEAD", "main"):
-        assert sandbox.git("log", "-1", "--walk-reflogs", "--format=%H %gs", name) == f"{made} idumb: T1-01"
+        assert repo.git("log", "-1", "--walk-reflogs", "--format=%H %gs", name) == f"{made} idumb: T1-01"
 
 
 @pytest.mark.nightly

@@ -14,7 +14,6 @@ from typing import IO
 import pytest
 from msgspec.structs import replace
 
-from idumb.domain.errors import Refusal
 from idumb.git import discover
 from idumb.git.checkouts import provided, untracked
 from idumb.git.checkouts.provided import Provided
@@ -394,21 +393,20 @@ def test_a_file_system_that_shares_no_blocks_gets_the_bytes(
     assert content(checkout.root / "node_modules/lib/index.js") == "lib\n"
 
 
-def test_the_limit_refuses_before_the_first_byte(checkout: Checkout) -> None:
+def test_the_limit_and_a_full_disk_refuse_before_the_first_byte(
+    checkout: Checkout, monkeypatch: pytest.MonkeyPatch
+) -> None:
     checkout.limit = len("m\nlib\n") - 1
-    with pytest.raises(Refusal, match=r"checkout\.limit .*node_modules .*data/models") as refused:
+    with refusing("checkout.too-large", r"checkout\.limit .*node_modules .*data/models") as refused:
         checkout.bring()
-    assert (refused.value.code, refused.value.details["bytes"]) == ("checkout.too-large", 6)
-    assert list(checkout.root.iterdir()) == []
+    assert refused.value.details["bytes"] == 6
     checkout.limit = len("m\nlib\n")
-    assert checkout.bring() == ("data/models", "node_modules")
-
-
-def test_a_full_disk_refuses_before_the_first_byte(checkout: Checkout, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(machine, "room", lambda _: machine.Room("/", 2 * 4096 - 1, None))
-    with pytest.raises(Refusal, match="Not enough disk space"):
-        checkout.bring()
+    with monkeypatch.context() as full:
+        full.setattr(machine, "room", lambda _: machine.Room("/", 2 * 4096 - 1, None))
+        with refusing("system.full", "Not enough disk space"):
+            checkout.bring()
     assert list(checkout.root.iterdir()) == []
+    assert checkout.bring() == ("data/models", "node_modules")
 
 
 def test_what_the_first_use_copies_is_described(checkout: Checkout) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import fcntl
-import os
 from pathlib import Path
 
 import pytest
@@ -48,22 +46,6 @@ def test_the_copy_has_the_current_bytes_modes_and_links_and_a_clean_index_of_hea
     assert work_tree(sandbox.root) == before
 
 
-def test_commits_files_and_locks_of_the_copy_stay_in_the_copy(sandbox: GitSandbox) -> None:
-    """R-RUN-11: no object, ref or file reaches the user's repository, and a folder without rights goes too."""
-    sandbox.write("a", "1\n")
-    sandbox.commit()
-    before = work_tree(sandbox.root)
-    with copies.copy_of(place_of(sandbox), head_of(sandbox)) as copy:
-        inside = GitSandbox(Path(copy.root))
-        inside.write("b", "2\n")
-        inside.commit("in the copy")
-        assert inside.git("remote") == ""
-        locked = Path(copy.root, "locked")
-        (locked / "deep").mkdir(parents=True)
-        locked.chmod(0o000)
-    assert work_tree(sandbox.root) == before
-
-
 def test_a_copy_is_detached_or_without_a_commit_as_the_user_s_repository_is(sandbox: GitSandbox) -> None:
     """R-RUN-11, R-GIT-7."""
     sandbox.write("a", "1\n")
@@ -98,23 +80,4 @@ def test_copies_of_killed_processes_are_removed_and_live_ones_are_kept(sandbox: 
         with copies.copy_of(user, head_of(sandbox)) as second:
             assert Path(second.root).parent.name == "2"
         assert Path(live.root, "a").exists()
-    assert not top.exists()
-
-
-def test_a_copy_locked_by_another_process_stays(sandbox: GitSandbox, top: Path) -> None:
-    (top / "1").mkdir(parents=True)
-    descriptor = os.open(top / "1.lock", os.O_CREAT | os.O_RDWR)
-    fcntl.flock(descriptor, fcntl.LOCK_EX)
-    try:
-        assert copies.clear(place_of(sandbox)) == ()
-        assert (top / "1").exists()
-    finally:
-        os.close(descriptor)
-    assert copies.clear(place_of(sandbox)) == (str(top / "1"),)
-
-
-def test_clearing_creates_nothing_if_no_copy_exists(sandbox: GitSandbox, top: Path) -> None:
-    before = sandbox.ledger()
-    assert copies.clear(place_of(sandbox)) == ()
-    assert sandbox.ledger() == before
     assert not top.exists()

@@ -153,9 +153,16 @@ def test_programs_start_in_a_folder_with_an_unusual_name(checkout: Checkout, fol
     assert checkout.run(".venv/bin/tool", place=root) == "ran"
 
 
-def test_a_url_of_a_folder_with_a_space_is_found(tmp_path: Path) -> None:
-    data = b'{"url": "file:///home/my%20repo/x"}'
-    assert relocated.relocate(data, "/home/my repo", "/state/a b", "") == b'{"url": "file:///state/a%20b/x"}'
+@every(
+    "user, copy, before, after",
+    [
+        ("/home/my repo", "/state/a b", '"url": "file:///home/my%20repo/x"', '"url": "file:///state/a%20b/x"'),
+        ("/home/x", "/home/x/y", "#!/home/x/.venv/tool", "#!/home/x/y/.venv/tool"),
+    ],
+)
+def test_a_place_is_found_in_a_url_and_led_to_once(user: str, copy: str, before: str, after: str) -> None:
+    """HOME can be a repository that ignores idumb's folder."""
+    assert relocated.relocate(before.encode(), user, copy, "") == after.encode()
 
 
 def test_bytecode_of_a_changed_file_is_not_copied(checkout: Checkout) -> None:
@@ -190,11 +197,6 @@ def test_an_interpreter_of_the_working_tree_must_be_provided_too(checkout: Check
     checkout.bring()
     assert os.readlink(checkout.root / ".venv/bin/python") == "../../.python/bin/python"
     assert os.readlink(checkout.root / ".venv/bin/python3") == "python"
-
-
-def test_a_checkout_below_the_working_tree_is_led_to_once(tmp_path: Path) -> None:
-    """HOME can be a repository that ignores idumb's folder."""
-    assert relocated.relocate(b"#!/home/x/.venv/tool\n", "/home/x", "/home/x/y", "") == b"#!/home/x/y/.venv/tool\n"
 
 
 def test_a_program_that_is_not_text_is_copied_as_it_is(checkout: Checkout) -> None:

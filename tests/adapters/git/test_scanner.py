@@ -30,11 +30,6 @@ def content(trees: GitTrees, tree: str, path: str) -> bytes:
     return trees.read(entry.oid)
 
 
-def test_a_scan_has_tracked_and_untracked_but_not_ignored_files(sandbox: GitSandbox, trees: GitTrees) -> None:
-    sandbox.write_all({".gitignore": "*.log\nbuild/\n", "a": "a", "build/out": "o", "x.log": "l", "d/e/f": "f"})
-    assert names(sandbox, trees.scan()) == [".gitignore", "a", "d/e/f"]
-
-
 def test_a_scan_of_a_clean_checkout_is_the_tree_of_head(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.write_all({"a.b": "1", "a-b": "2", "a/b": "3", "a0": "4", "z/y/x": "3"})
     sandbox.write("run", "#!/bin/sh\n", mode=0o755)
@@ -154,15 +149,6 @@ def test_rules_that_are_removed_or_added_bring_files_back(sandbox: GitSandbox, t
         assert f"d/{number}.log" not in names(sandbox, trees.scan())
         sandbox.write(later, f"!{number}.log\n")
         assert f"d/{number}.log" in names(sandbox, trees.scan())
-
-
-def test_the_user_s_own_rules_count(sandbox: GitSandbox, trees: GitTrees, home: Path) -> None:
-    sandbox.write_all({"x.swp": "", "y": ""})
-    (home / "mine").write_text("*.swp\n")
-    (home / "gitconfig").write_text("[core]\n\texcludesFile = ~/mine\n")
-    assert names(sandbox, trees.scan()) == ["y"]
-    (home / "mine").write_text("")
-    assert names(sandbox, trees.scan()) == ["x.swp", "y"]
 
 
 def test_unusual_names_are_preserved(sandbox: GitSandbox, trees: GitTrees) -> None:

@@ -18,7 +18,6 @@ from idumb.domain.errors import Refusal
 from idumb.domain.grant import APPROVE, Grant
 from idumb.store.consent import FileConsentStore, ForgetfulConsent
 from idumb.system import user_folders
-from idumb.system.user_folders import repository_id
 from tests.support.cases import every
 from tests.support.errors import refusing
 
@@ -76,27 +75,21 @@ def test_folders_and_file_belong_to_the_user_alone(consent: FileConsentStore) ->
     assert {stat.S_IMODE(folder.stat().st_mode) for folder in folders} == {0o700}
 
 
-def test_another_repository_at_the_same_path_has_no_consent(consent: FileConsentStore, common_dir: Path) -> None:
+def test_neither_a_copy_nor_another_repository_at_the_same_path_has_its_consent(
+    consent: FileConsentStore, common_dir: Path
+) -> None:
+    """A link to the repository is the repository."""
     give(consent)
+    copy, link = common_dir.with_name("copy"), common_dir.with_name("link")
+    shutil.copytree(common_dir, copy)
+    link.symlink_to(common_dir)
+    assert [FileConsentStore(str(place)).grants("1") for place in (copy, link)] == [(), (agreed(),)]
     kept = common_dir.rename(common_dir.with_name("kept"))
     common_dir.mkdir()
     assert consent.grants("1") == ()
     common_dir.rmdir()
     kept.rename(common_dir)
     assert consent.grants("1") == (agreed(),)
-
-
-def test_a_copy_of_the_repository_has_no_consent(consent: FileConsentStore, common_dir: Path) -> None:
-    give(consent)
-    copy = common_dir.with_name("copy")
-    shutil.copytree(common_dir, copy)
-    assert FileConsentStore(str(copy)).grants("1") == ()
-
-
-def test_a_link_to_the_repository_shares_its_consent(common_dir: Path) -> None:
-    link = common_dir.with_name("link")
-    link.symlink_to(common_dir)
-    assert repository_id(str(link)) == repository_id(str(common_dir))
 
 
 def test_a_record_that_cannot_be_read_is_no_absent_one(consent: FileConsentStore) -> None:
