@@ -51,7 +51,7 @@ READERS: dict[str, tuple[Sequence[str], Callable[[str], object]]] = {
         [golden.data(name).decode("utf-8", "replace") for name in golden.NAMES if len(golden.data(name)) < 1000],
         lambda text: judged("01-PLAN.md", text),
     ),
-    "YAML steps": ([test_step_plans.YAML], lambda text: judged("steps.yaml", text)),
+    "YAML steps": ([(test_step_plans.FOLDER / "whole.yaml").read_text()], lambda text: judged("steps.yaml", text)),
     "JSON steps": ([test_step_plans.as_json(RUN, PATCH)], lambda text: judged("steps.json", text)),
     "configuration": ([FULL], lambda text: configuration.read(text.encode())),
     "policy": (["allow: [run1]\ndeny: [2]\n"], lambda text: configuration.read_policy(text.encode())),

@@ -69,9 +69,9 @@ def test_a_person_can_accept_another_change_than_the_declared_one() -> None:
 
 
 def test_a_glob_allows_a_change_and_does_not_require_one() -> None:
-    compared = ledger.compare(claims(("modify", "src/**")), [modified("src/x/y.py")])
-    assert compared.holds
-    assert ledger.compare(claims(("modify", "src/**")), []).holds
+    for verb, change in (("modify", modified), ("change", created), ("delete", deleted)):
+        assert ledger.compare(claims((verb, "src/**")), [change("src/x/y.py")]).holds
+        assert ledger.compare(claims((verb, "src/**")), []).holds
 
 
 @every("pattern", ["?.txt", "[ab].txt", "{a,b}.txt", "*.txt", "**"])
