@@ -15,10 +15,12 @@ from idumb.domain.plans import expression, workflow
 from idumb.domain.plans.phase_ids import WORKFLOW_RUNS
 from idumb.markdown.plan_files import DefinitionFolders
 from idumb.markdown.plans import workflow_parser
+from tests.format import golden
 from tests.meta import source
 from tests.support.cases import every
 from tests.support.growth import assert_linear
 
+FOLDER = golden.CASES / "workflows"
 PAGE = (source.ROOT / "docs/workflow-format.md").read_text(encoding="utf-8")
 SHIPPED = sorted((source.ROOT / "templates/workflows").glob("*.md"))
 HEAD = "---\ntype: workflow\nname: x\nversion: 1\ndescription: Tries things.\ninputs:\n  word: text\n---\n## All\n\n"
@@ -41,27 +43,19 @@ def example() -> str:
     return str(re.findall(r"````markdown\n(.+?)````", PAGE, flags=re.DOTALL)[0])
 
 
-def test_a_file_without_frontmatter_is_told_what_a_definition_starts_with() -> None:
-    (finding,) = parsed("", "# Title\n").findings
-    assert (finding.code, finding.message) == ("plan.no-frontmatter", "The file does not start with frontmatter")
-    assert finding.fix == "start the file with ---, type: workflow, name, version, description and ---"
+@every("place", sorted(FOLDER.glob("*.md")))
+def test_a_definition_gives_the_result_of_the_reference(place: Path) -> None:
+    """R-PLAN-8: tasks of the same contract as a plan, or every mistake at its line."""
+    parsed = workflow_parser.parse(place.read_bytes(), place.name)
+    assert golden.outcome(parsed) == golden.expected(place)
+    assert all(finding.fix or finding.accepted for finding in parsed.findings)
 
 
-def test_the_example_of_the_page_becomes_tasks_of_the_same_contract() -> None:
-    """R-PLAN-8."""
-    plan = workflow_parser.parse(example().encode(), "greet.md").plan
-    assert plan is not None
-    assert plan.workflow is not None
-    assert (plan.workflow.name, plan.workflow.version) == ("greet", "1.0.0")
-    words, is_loud, shout = plan.tasks
-    assert [task.depends_on for task in plan.tasks] == [(), ("TW0-01",), ("TW0-02", "TW0-01")]
-    assert words.flow is not None
-    assert words.flow.outputs == (workflow.Value("words", "text", file="greeting.txt", line=22),)
-    assert words.steps[0].scope == ("greeting.txt",)
-    assert is_loud.flow is not None
-    assert is_loud.flow.then == (shout.id,)
-    assert shout.flow is not None
-    assert shout.flow.takes == {"WORDS": workflow.Take("TW0-01", "words")}
+def test_the_example_of_the_page_is_a_case_and_every_code_of_workflows_has_one() -> None:
+    assert example() == (FOLDER / "example-of-the-page.md").read_text(encoding="utf-8")
+    results = "".join(place.read_text(encoding="utf-8") for place in (*FOLDER.glob("*.json"), Path(__file__)))
+    codes = [code for code in catalog.ROWS if code.startswith("workflow.")]
+    assert [code for code in codes if f"{code} " not in results and f'"{code}"' not in results] == []
 
 
 @every("path", SHIPPED)
@@ -115,96 +109,6 @@ def test_a_run_with_wrong_inputs_is_no_plan(values: dict[str, object], code: str
 SCRIPT = "kind: script\nrun: 'true'"
 
 
-# fmt: off
-MISTAKES = [
-    ("", [("workflow.no-steps", 1)]),
-    ("### one: The first\n", [("workflow.step-without-fence", 11), ("workflow.no-steps", 1)]),
-    (f"```yaml step\n{SCRIPT}\n```\n", [("workflow.step-without-heading", 11), ("workflow.no-steps", 1)]),
-    (step(SCRIPT) + f"```yaml step\n{SCRIPT}\n```\n", [("workflow.step-without-heading", 18)]),
-    (step(SCRIPT, "One"), [("workflow.bad-heading", 11)]),
-    (step(SCRIPT, "one") + step(SCRIPT, "one"), [("workflow.duplicate-step", 18)]),
-    ("# No phase\n\n" + step(SCRIPT), [("workflow.no-phase", 13)]),
-    (step(SCRIPT) + "```yaml steps\nkind: script\n```\n", [("workflow.fence-near-miss", 18)]),
-    (step(SCRIPT) + "```yaml\nkind: script\n```\n", [("workflow.fence-near-miss", 18)]),
-    (step(SCRIPT) + "- a list\n\n  ```yaml step\n  kind: script\n  ```\n", [("workflow.fence-near-miss", 20)]),
-    (step(SCRIPT) + "```yaml run\ninputs: {}\n```\n", [("workflow.bad-run", 18)]),
-    (step(""), [("workflow.empty-step", 13)]),
-    (step("run: 'true'"), [("workflow.bad-kind", 14)]),
-    (step("kind: scrip\nrun: 'true'"), [("workflow.bad-kind", 14)]),
-    (step("kind: script"), [("workflow.no-script", 11)]),
-    (step(f"{SCRIPT}\nsteps: []"), [("workflow.no-script", 11), ("steps.empty", 16)]),
-    (step(f"{SCRIPT}\nretrys: 1"), [("workflow.unknown-key", 16)]),
-    (step(f"{SCRIPT}\noptions: {{a: b}}"), [("workflow.unknown-key", 16)]),
-    (step(f"{SCRIPT}\nfiles:"), [("workflow.empty-value", 16)]),
-    (step(f"{SCRIPT}\nretries: some"), [("workflow.bad-value", 16)]),
-    (step(f"{SCRIPT}\ncontinue_on_error: maybe"), [("workflow.bad-value", 16)]),
-    (step(f"{SCRIPT}\ntimeout: soon"), [("field.bad-duration", 16)]),
-    (step(f"{SCRIPT}\ntimeout_action: wait"), [("field.bad-choice", 16)]),
-    (step(f"{SCRIPT}\nneeds: [two]"), [("workflow.unknown-step", 16)]),
-    (step(f"{SCRIPT}\ntakes: {{A: one.b}}"), [("workflow.unknown-output", 16)]),
-    (step(f"{SCRIPT}\ntakes: {{a: one.outcome}}"), [("workflow.bad-name", 16)]),
-    (step(f"{SCRIPT}\ntakes: {{INPUT_X: one.outcome}}"), [("workflow.bad-name", 16)]),
-    (step(f"{SCRIPT}\noutputs: {{A: text}}"), [("workflow.bad-name", 16)]),
-    (step(f"{SCRIPT}\noutputs: {{outcome: text}}"), [("workflow.bad-name", 16)]),
-    (step(f"{SCRIPT}\noutputs: {{a: txt}}"), [("workflow.bad-value", 16)]),
-    (step(f"{SCRIPT}\noutputs: {{a: {{type: txt}}}}"), [("workflow.bad-type", 16)]),
-    (step(f"{SCRIPT}\noutputs: {{a: {{type: choice}}}}"), [("workflow.bad-choices", 16)]),
-    (step(f"{SCRIPT}\noutputs: {{a: {{type: text, file: ../a}}}}"), [("workflow.bad-file", 16)]),
-    (step(f"{SCRIPT}\noutputs: {{a: {{type: text, key: a}}}}"), [("workflow.bad-file", 16)]),
-    (step(f"{SCRIPT}\nfiles: {{create: ['{{inputs.wrod}}']}}"), [("workflow.unknown-input", 16)]),
-    (step("kind: condition\nthen: [one]"), [("workflow.no-condition", 11)]),
-    (step("kind: condition\nif: inputs.wrod == 'a'\nthen: none"), [("workflow.bad-condition", 15)]),
-    (step("kind: condition\nif: 'true'"), [("workflow.no-condition", 11)]),
-    (step("kind: condition\nif: 'true'\nthen: [two]\nelse: [two]") + step(SCRIPT, "two"),
-     [("workflow.two-branches", 17)]),
-    (step("kind: human\nask: nothing"), [("workflow.bad-value", 15)]),
-    (step("kind: human\nask: decision"), [("workflow.no-options", 11)]),
-    (step("kind: human\nask: action\noptions: {a: b}"), [("workflow.no-options", 11)]),
-    (step("kind: agent"), [("task.no-acceptance", 11)]),
-    (step("kind: agent\nagent: two words\nacceptance: [{text: a, human: true}]"), [("field.bad-name", 15)]),
-]
-# fmt: on
-
-
-def test_every_mistake_in_a_step_is_reported_at_its_line() -> None:
-    found = [(body, expected, parsed(body)) for body, expected in MISTAKES]
-    assert [
-        (body, result.findings)
-        for body, expected, result in found
-        if sorted((finding.code, finding.line) for finding in result.findings) != sorted(expected) or result.plan
-    ] == []
-    assert all(finding.fix or finding.accepted for _, _, result in found for finding in result.findings)
-
-
-# fmt: off
-MISTAKES_OF_THE_HEAD = [
-    ("type: workflow", "type: plan", ("workflow.bad-value", 2)),
-    ("name: x", "name: X y", ("workflow.bad-value", 3)),
-    ("version: 1", "version: a b", ("workflow.bad-value", 4)),
-    ("description: Tries things.\n", "", ("workflow.missing-key", 1)),
-    ("inputs:", "input:", ("workflow.unknown-key", 6)),
-    ("  word: text", "  word: list", ("workflow.bad-value", 7)),
-    ("  word: text", "  word: {type: integer, default: a}", ("workflow.bad-default", 7)),
-    ("  word: text", "  word: {type: choice, choices: [a, a]}", ("workflow.bad-choices", 7)),
-    ("  word: text", "  word: {type: text, file: a}", ("workflow.unknown-key", 7)),
-    ("inputs:", "scope: all\ninputs:", ("workflow.bad-value", 6)),
-]
-# fmt: on
-
-
-def test_every_mistake_in_the_frontmatter_is_reported_at_its_line() -> None:
-    found = [
-        (new, expected, errors(step(SCRIPT), HEAD.replace(old, new))) for old, new, expected in MISTAKES_OF_THE_HEAD
-    ]
-    assert [row for row in found if row[2] != [row[1]]] == []
-    assert errors(step(f"{SCRIPT}\nx-mine: 1"), HEAD.replace("inputs:", "x-mine: 1\ninputs:")) == []
-
-
-def test_every_code_of_workflows_has_a_test() -> None:
-    own = Path(__file__).read_text(encoding="utf-8")
-    assert [code for code in catalog.ROWS if code.startswith("workflow.") and f'"{code}"' not in own] == []
-
-
 def test_a_definition_that_cannot_be_read_has_a_finding_and_no_plan(tmp_path: Path) -> None:
     file = DefinitionFile("x", "repository", ".idumb/workflows/x.md", b"", "Permission denied")
     (finding,) = DefinitionFolders(str(tmp_path)).parse(file).findings
@@ -212,9 +116,12 @@ def test_a_definition_that_cannot_be_read_has_a_finding_and_no_plan(tmp_path: Pa
     assert finding.message == "The file cannot be read: Permission denied"
 
 
-def test_a_definition_must_have_the_name_of_its_file() -> None:
+def test_a_definition_must_have_the_name_of_its_file_and_begin_with_front_matter() -> None:
     result = workflow_parser.parse((HEAD + step(SCRIPT)).encode(), "y.md", "y")
     assert [finding.code for finding in result.findings] == ["workflow.other-name"]
+    (finding,) = parsed("", "# Title\n").findings
+    assert finding.message == "The file does not start with frontmatter"
+    assert finding.fix == "start the file with ---, type: workflow, name, version, description and ---"
 
 
 def test_a_path_that_an_input_makes_must_stay_in_the_repository() -> None:
@@ -282,11 +189,8 @@ DEEP = 10_000
     "keys, code",
     [
         (f"kind: condition\nif: {'(' * DEEP}true{')' * DEEP}\nthen: none", "workflow.bad-condition"),
-        (f"kind: condition\nif: {'(' * 400}true{')' * 400}\nthen: none", "workflow.bad-condition"),
-        (f"kind: condition\nif: {'not ' * 200}true\nthen: none", "workflow.bad-condition"),
         (f"kind: condition\nif: '{'[' * DEEP}'\nthen: none", "workflow.bad-condition"),
         (f"kind: script\nrun: 'true'\nneeds: {'[' * DEEP}{']' * DEEP}", "plan.too-deep"),
-        ("kind: script\nrun: 'true'\nx-a: &a [1]\nx-b: *a", "yaml.anchor"),
     ],
 )
 def test_deep_nesting_is_a_finding(keys: str, code: str) -> None:
