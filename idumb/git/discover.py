@@ -39,6 +39,11 @@ class Worktree:
         self.guard = lambda: None  # without an owner there is nothing to lose
 
     @property
+    def objects(self) -> str:
+        """Return the folder of the repository's objects."""
+        return os.path.join(self.common_dir, "objects")
+
+    @property
     def state_dir(self) -> str:
         """Return the folder of this working tree's own idumb files."""
         return os.path.join(self.common_dir, "idumb", "worktrees", self.name)

@@ -104,7 +104,7 @@ class _RepositoryChecks(Struct, frozen=True):
     def refs(self) -> Iterator[Symptom]:
         """A power cut leaves empty ref files, and git then fails whenever it lists refs."""
         for path in _below(os.path.join(self.worktree.common_dir, "refs")):
-            if path.endswith(".lock") or _readable(path):
+            if path.endswith(".lock") or _REF.fullmatch(guarded_files.content(path)):
                 continue
             name = os.path.relpath(path, self.worktree.common_dir)
             ours = name.startswith("refs/idumb/")
@@ -189,14 +189,6 @@ def publishes(refspec: str) -> bool:
     """Return whether a push refspec includes `refs/idumb/`."""
     source = refspec.removeprefix("+").partition(":")[0]
     return source.startswith("refs/idumb") or source in {"refs/*", "*", "refs/i*"}
-
-
-def _readable(path: str) -> bool:
-    try:
-        with open(path, "rb") as stream:
-            return _REF.fullmatch(stream.read(4096)) is not None
-    except OSError:
-        return False
 
 
 def _locks(worktree: Worktree) -> Iterator[str]:

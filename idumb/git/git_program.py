@@ -135,14 +135,14 @@ def write(
 
 def change(root: str, arguments: Sequence[str], stdin: bytes = b"", extra: Mapping[str, str] | None = None) -> bytes:
     """Run a changing command that must succeed; return its output. Otherwise Refusal `git.failed` with git's words."""
-    return _required(arguments, write(root, arguments, stdin, extra))
+    return required(arguments, write(root, arguments, stdin, extra))
 
 
 def output(
     root: str, arguments: Sequence[str], extra: Mapping[str, str] | None = None, *, cwd: str | None = None
 ) -> bytes:
     """Return the output of a reading command that must succeed; otherwise Refusal `git.failed` with git's words."""
-    return _required(arguments, read(root, arguments, extra=extra, cwd=cwd))
+    return required(arguments, read(root, arguments, extra=extra, cwd=cwd))
 
 
 def version(root: str) -> str:
@@ -173,10 +173,11 @@ def stream(root: str, arguments: Sequence[str]) -> Iterator[bytes]:
         assert process.stdout is not None  # noqa: S101 - a pipe was asked for
         while piece := process.stdout.read(1 << 20):
             yield piece
-    _required(arguments, Result(process.returncode, b"", b""))
+    required(arguments, Result(process.returncode, b"", b""))
 
 
-def _required(arguments: Sequence[str], result: Result) -> bytes:
+def required(arguments: Sequence[str], result: Result) -> bytes:
+    """Return the output of a command that succeeded; otherwise Refusal `git.failed` with git's words."""
     if result.status != 0:
         raise failure(arguments, result)
     return result.out

@@ -239,7 +239,7 @@ def lenders(worktree: Worktree) -> tuple[str, ...]:
 
     All are listed, because git ignores relative names in the second repository of such a chain.
     """
-    folders = [os.path.join(worktree.common_dir, "objects")]
+    folders = [worktree.objects]
     for folder in folders:
         with contextlib.suppress(OSError), open(os.path.join(folder, "info", "alternates"), "rb") as stream:
             # git decodes quoted names itself.

@@ -20,10 +20,10 @@ import stat
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from idumb.domain import errors
-from idumb.git import disk, git_program, guarded_files, own_folder
+from idumb.git import disk, git_dir, git_program, guarded_files
 from idumb.git import status as git_status
 from idumb.git.discover import Worktree
-from idumb.git.own_folder import INDEX, OwnFolder
+from idumb.git.git_dir import INDEX, GitDir
 from idumb.system import clock, private_folders
 
 NESTED = "a repository of its own"
@@ -51,7 +51,7 @@ class _Moved(Exception):
 
 
 class Scanner:
-    """Scans the files of `worktree`, whose objects go to the store of `objects`.
+    """Scans the files of `worktree`; their objects go to the repository of `store`.
 
     An untracked file of more than `limit` MB is left out. In a checkout, `folder` is that of the scans, and `tracking`
     knows the tracked files: the index begins with all of them, also with those that git ignores.
@@ -60,16 +60,16 @@ class Scanner:
     def __init__(
         self,
         worktree: Worktree,
-        objects: Worktree,
+        store: Worktree,
         limit: int,
-        folder: OwnFolder | None = None,
-        tracking: OwnFolder | None = None,
+        folder: GitDir | None = None,
+        tracking: GitDir | None = None,
     ) -> None:
         self._worktree = worktree
-        self._store = objects
+        self._store = store
         self._limit = limit
-        own = os.path.join(objects.common_dir, "idumb", "shadow", worktree.name)
-        self._folder = folder or OwnFolder(own, lambda: worktree.root, os.path.join(objects.common_dir, "objects"))
+        own = os.path.join(store.common_dir, "idumb", "shadow", worktree.name)
+        self._folder = folder or GitDir(own, lambda: worktree.root, store.objects)
         self._tracking = tracking
         self._tree = ""  # that of our index; "" once the index has changed
         self._index: tuple[int, ...] | None = None  # the stamp of our index after our last scan
@@ -132,7 +132,7 @@ class Scanner:
             private_folders.make(os.path.join(self._folder.path, name), root=self._store.common_dir)
         with self._folder.alone():
             if self._tracking is None:
-                self._folder.put(self._folder.differing(own_folder.raw_files(self._folder.path, self._store)))
+                self._folder.put(self._folder.differing(git_dir.raw_files(self._folder.path, self._store)))
             if self._folder.stamp() != self._index:  # another process scanned, or its index is damaged
                 self._tree, self._users_index = "", ()
                 if self._tracking is None and not self._folder.is_whole():

@@ -29,23 +29,23 @@ _TRIES = 10
 class Snapshots:
     """Those of `worktree`, and which trees were verified on disk.
 
-    `objects` is the repository that stores objects and refs, if it is not the same (for a checkout): its ignore rules
-    apply. Scans leave out untracked files of more than `limit` MB.
+    `store` is the working tree whose repository stores objects and refs, if it is another (for a checkout): its ignore
+    rules apply. Scans leave out untracked files of more than `limit` MB.
     """
 
-    def __init__(self, worktree: Worktree, objects: Worktree, limit: Callable[[], int]) -> None:
+    def __init__(self, worktree: Worktree, store: Worktree, limit: Callable[[], int]) -> None:
         self._worktree = worktree
-        self._objects = objects
+        self._store = store
         self.limit = limit
         self._head: str | None = None
 
     @functools.cached_property
     def repository(self) -> CheckedRepository:
-        return open_repository.repository(self._objects)
+        return open_repository.repository(self._store)
 
     @functools.cached_property
     def scanner(self) -> Scanner:
-        return Scanner(self._worktree, self._objects, self.limit())
+        return Scanner(self._worktree, self._store, self.limit())
 
     def forget(self) -> None:
         """Forget the last scan: the working tree or its git folder was recreated, or objects are gone."""
@@ -70,11 +70,11 @@ class Snapshots:
 
     def _set_aside(self, oid: str) -> None:
         """Move a damaged object out of git's way: git does not write an object again whose file exists."""
-        place = os.path.join(self._objects.common_dir, "objects", oid[:2], oid[2:])
+        place = os.path.join(self._store.common_dir, "objects", oid[:2], oid[2:])
         if os.path.exists(place):
-            folder = os.path.join(self._objects.common_dir, "idumb", "damaged")
-            private_folders.make(folder, root=self._objects.common_dir)
-            self._objects.guard()
+            folder = os.path.join(self._store.common_dir, "idumb", "damaged")
+            private_folders.make(folder, root=self._store.common_dir)
+            self._store.guard()
             os.replace(place, os.path.join(folder, oid))
 
     def _take(self, ref: str, tree: str, reason: str) -> Snapshot:
@@ -92,7 +92,7 @@ class Snapshots:
         """Keep HEAD's commit, which a tree cannot: the user may amend it, and collect garbage while a task is built."""
         if head == self._head:
             return
-        ref = f"{discover.PREFIX}worktrees/{self._objects.name}/head"
+        ref = f"{discover.PREFIX}worktrees/{self._store.name}/head"
         if refs.current(self.repository, ref) != head:
             refs.move(self.repository, ref, head)
         self._head = head
@@ -166,7 +166,7 @@ class Snapshots:
         A repository that lends objects does not know the borrower's HEAD.
         """
         head = open_repository.head_of(self.repository)
-        if head is None or HEAD not in items or len(open_repository.lenders(self._objects)) > 1:
+        if head is None or HEAD not in items or len(open_repository.lenders(self._store)) > 1:
             return ""
         tree = tree_objects.tree_of(self.repository, head)
         return tree if tree == items[HEAD].oid else ""

@@ -18,11 +18,10 @@ import stat
 import time
 from collections.abc import Iterator
 
-from idumb.domain import canonical_json
 from idumb.domain.runs import project_key
 from idumb.git import disk, git_program
 from idumb.git.discover import Worktree
-from idumb.system import machine, process_tree
+from idumb.system import machine, named_files, process_tree
 
 # Temporary names that `atomic_write` uses until a file is complete.
 _OURS = re.compile(r"\..{1,100}\.(\d+)-[0-9a-f]{8}\.tmp")
@@ -70,11 +69,7 @@ def _shows_processes(worktree: Worktree) -> bool:
     """Return whether every process of the killed operation would be visible from here."""
     if machine.sees_all_processes():
         return True
-    try:
-        with open(os.path.join(worktree.state_dir, "owner.json"), encoding="utf-8") as stream:
-            before = canonical_json.decode(stream.read()).get("namespace_before")
-    except (OSError, ValueError, AttributeError):
-        return False
+    before = named_files.read_object(os.path.join(worktree.state_dir, "owner.json")).get("namespace_before")
     return before is not None and before == machine.process_namespace()
 
 

@@ -12,18 +12,19 @@ from typing import TYPE_CHECKING
 
 from idumb.app.ports import Conflict, Snapshot
 from idumb.domain import errors, paths
+from idumb.domain.permissions import is_below
 from idumb.domain.proof.ledger import Change, Entry
 from idumb.domain.settings import SNAPSHOT_LIMIT
 from idumb.git import disk, git_program, guarded_files, path_state, status, tree_objects, write_back
 from idumb.git.discover import Worktree
-from idumb.git.own_folder import INDEX, OwnFolder
+from idumb.git.git_dir import INDEX, GitDir
 from idumb.git.projects import ProjectPaths
 from idumb.git.scanner import Scanner
 from idumb.git.snapshot import Snapshots
 from idumb.git.tree_objects import FOLDER
 
 if TYPE_CHECKING:
-    from idumb.git.checkouts.tree_files import GitFolder
+    from idumb.git.checkouts.tree_files import CheckoutGitDir
 
 _CHANGED = "was changed since"
 _ATTRIBUTES = ".gitattributes"
@@ -41,11 +42,11 @@ class GitTrees(Snapshots):
     def __init__(
         self,
         worktree: Worktree,
-        objects: Worktree | None = None,
+        store: Worktree | None = None,
         limit: Callable[[], int] = lambda: SNAPSHOT_LIMIT,
         folder: str = "",
     ) -> None:
-        super().__init__(worktree, objects or worktree, limit)
+        super().__init__(worktree, store or worktree, limit)
         self.paths = ProjectPaths(folder)
         self.root = self.paths.root(worktree.root)
 
@@ -88,7 +89,7 @@ class GitTrees(Snapshots):
         if not os.path.islink(place):
             return None
         target, real = os.readlink(place), os.path.realpath(place)
-        is_inside = f"{real}/".startswith(f"{root}/") and not f"{real}/".lower().startswith(f"{root}/.git/".lower())
+        is_inside = is_below(real, root) and not f"{real}/".lower().startswith(f"{root}/.git/".lower())
         return None if is_inside and not os.path.isabs(target) else target
 
     def places_of_machine(self, data: bytes) -> frozenset[str]:
@@ -99,7 +100,7 @@ class GitTrees(Snapshots):
         root, temporary = self._worktree.root, (tempfile.gettempdir(), *_TEMPORARY)
         above = tuple(f"{folder.rstrip('/')}/" for folder in (os.path.expanduser("~"), *temporary))
         words = (re.sub("/+", "/", os.fsdecode(word)).rstrip("./") for word in _ABSOLUTE.findall(data))
-        own = (path for path in words if f"{path}/".startswith(f"{root}/") or path.startswith(above))
+        own = (path for path in words if is_below(path, root) or path.startswith(above))
         return frozenset(filter(os.path.lexists, own))
 
     def omitted(self) -> Mapping[str, str]:
@@ -126,7 +127,7 @@ class GitTrees(Snapshots):
         """Return each path that one of these `.gitignore` files hides, with that file and its rule."""
         files, shown = frozenset(self.paths.all_to_repository(rules)), self.paths.to_project
         hidden = self.paths.all_to_repository(self.ignored()) if files else ()
-        hiding = status.deciding(self._worktree.root, hidden, self._objects)
+        hiding = status.deciding(self._worktree.root, hidden, self._store)
         return {shown(path): (shown(file), rule) for path, (file, rule) in hiding.items() if file in files}
 
     def changes(self, old: str, new: str) -> tuple[Change, ...]:
@@ -171,7 +172,7 @@ class GitTrees(Snapshots):
         own = self.paths.inside(paths)
         present = [path for path in own if tree_objects.entry(self.repository, source, path) is not None]
         if present and self.may_convert(tree, present):
-            cleaned = status.cleaned(self._objects, self._worktree.root, head, present)
+            cleaned = status.cleaned(self._store, self._worktree.root, head, present)
             result = tree_objects.put(self.repository, result, cleaned)
         return result
 
@@ -180,10 +181,10 @@ class GitTrees(Snapshots):
 
         A setting or a file of attributes says so.
         """
-        guarded = guarded_files.of_repository(self._objects)
+        guarded = guarded_files.of_repository(self._store)
         if guarded.converts or guarded.ignores_modes:
             return True
-        roots, folders = {self._worktree.root, self._objects.root}, paths.folders_above(changed)
+        roots, folders = {self._worktree.root, self._store.root}, paths.folders_above(changed)
         names = [_ATTRIBUTES, *(f"{folder}/{_ATTRIBUTES}" for folder in folders)]
         committed = any(tree_objects.entry(self.repository, head, name) for name in names)
         return committed or any(os.path.lexists(os.path.join(root, name)) for root in roots for name in names)
@@ -194,7 +195,7 @@ class GitTrees(Snapshots):
 
     def pieces(self, oid: str) -> Iterator[bytes]:
         """Return a blob's bytes, in pieces if it is large."""
-        return tree_objects.pieces(self.repository, self._objects.root, oid)
+        return tree_objects.pieces(self.repository, self._store.root, oid)
 
     def restore(self, target: str, expected: str, paths: Iterable[str], *, force: bool = False) -> tuple[Conflict, ...]:
         """Write each path as in `target` if its present bytes and mode are those in `expected`.
@@ -205,7 +206,7 @@ class GitTrees(Snapshots):
         another program at any moment stays at its path, or is displaced and named.
         """
         writing = write_back.Writing(
-            self.repository, self._worktree.root, write_back.shelf(self._worktree), self._objects.guard
+            self.repository, self._worktree.root, write_back.shelf(self._worktree), self._store.guard
         )
         return self.paths.rows_to_project(
             write_back.restore(writing, target, expected, self.paths.inside(paths), force=force)
@@ -240,9 +241,9 @@ class GitTrees(Snapshots):
     def _compared(self, options: Sequence[str], old: str, new: str, *paths: str) -> bytes:
         # In the working tree, git would read the present .gitattributes: a task that writes one would decide how its
         # own change is counted.
-        git_dir, parts = self._objects.git_dir, (self._part(old), self._part(new))
+        git_dir, parts = self._store.git_dir, (self._part(old), self._part(new))
         arguments = ["diff-tree", *_PLAIN, *options, *parts, "--", *paths]
-        return git_program.output(self._objects.root, arguments, extra={"GIT_DIR": git_dir}, cwd=git_dir)
+        return git_program.output(self._store.root, arguments, extra={"GIT_DIR": git_dir}, cwd=git_dir)
 
     def apply_patch(self, patch: str, allowed: Callable[[str], str | None]) -> tuple[bool, str]:
         """Apply it to a tree first, so that every path is judged before anything is written."""
@@ -261,8 +262,8 @@ class GitTrees(Snapshots):
 
     def _patched(self, tree: str, patch: str) -> tuple[str, str]:
         """Return `tree` with the patch applied in the project's folder in a private index, or git's words."""
-        root = self._objects.root
-        with status.private(self._objects) as index:
+        root = self._store.root
+        with status.private(self._store) as index:
             git_program.change(root, ["read-tree", tree], extra=index)
             where = [f"--directory={self.paths.folder}"] if self.paths.folder else []
             arguments = ["apply", "--cached", "--whitespace=nowarn", *where, "-"]
@@ -278,26 +279,26 @@ def _number(text: bytes) -> int | None:
 
 
 class Here:
-    """The user's own working tree as the workspace of a person."""
+    """The user's own working tree as the workspace of a person, with the methods of a checkout."""
 
     in_place = True
 
     def __init__(self, trees: GitTrees) -> None:
         self.trees = trees
 
-    def show(self, tree: str, head: str | None) -> None:  # noqa: ARG002 - as in a checkout
+    def show(self, *_: object) -> None:
         raise AssertionError("nothing is shown in the user's own working tree")
 
-    def raw(self, tree: str, paths: Iterable[str], seen: Sequence[str] = ()) -> str:  # noqa: ARG002 - as in a checkout
+    def checked_out(self, tree: str, *_: object) -> str:
         return tree
 
-    def with_ignored(self, tree: str, paths: Iterable[str]) -> str:  # noqa: ARG002 - as in a checkout
+    def with_ignored(self, *_: object) -> str:
         raise AssertionError("nothing is shown in place")
 
-    def cleaned(self, path: str, data: bytes) -> str:  # noqa: ARG002 - as in a checkout
+    def cleaned(self, *_: object) -> str:
         raise AssertionError("a person's work has no steps")
 
-    def messages(self, head: str | None) -> tuple[str, ...]:  # noqa: ARG002 - as in a checkout
+    def messages(self, *_: object) -> tuple[str, ...]:
         return ()
 
     def begin(self, ref: str) -> None:
@@ -315,22 +316,22 @@ class CheckoutTrees(GitTrees):
 
     `user` are the trees of the user's working tree, `git` is idumb's git folder for the checkout at `top`.
 
-    `raw` returns a tree with some of its files as git checks them out.
+    `checked_out` returns a tree with some of its files as git checks them out.
     Git reads only what differs from the tree that is shown. Names and objects are in the user's repository.
     """
 
     def __init__(
-        self, user: GitTrees, git: GitFolder, top: str, name: str, raw: Callable[[str, Iterable[str]], str]
+        self, user: GitTrees, git: CheckoutGitDir, top: str, name: str, checked_out: Callable[[str, Iterable[str]], str]
     ) -> None:
         checkout = Worktree(top, git.path, git.path, name)
         super().__init__(checkout, user.repository.worktree, user.limit, user.paths.folder)
         self._git = git
-        self._raw = raw
+        self._checked_out = checked_out
 
     @functools.cached_property
     def scanner(self) -> Scanner:
-        folder = OwnFolder(self._git.path, self._git.root, self._git.objects, self._git.lenient)
-        return Scanner(self._worktree, self._objects, self.limit(), folder, tracking=self._git)
+        folder = GitDir(self._git.path, self._git.root, self._git.objects, self._git.lenient)
+        return Scanner(self._worktree, self._store, self.limit(), folder, tracking=self._git)
 
     def begin(self) -> None:
         """Begin the next scan with the index of the tree that is shown."""
@@ -351,7 +352,7 @@ class CheckoutTrees(GitTrees):
             wrong = [p for p in paths if self.entry(present, p) not in [self.entry(tree, p) for tree in trees]]
             if wrong:
                 return tuple(Conflict(path, _CHANGED) for path in wrong)
-        written = self._raw(target, paths)
+        written = self._checked_out(target, paths)
         return super().restore(written, written, paths, force=True)
 
     def committed(self, head: str | None, source: str, paths: Sequence[str]) -> str:

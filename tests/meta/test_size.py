@@ -12,7 +12,7 @@ BUDGETS = {
     "composition": 690,
     "cli, views": 4_243,
     "see and steer": 2_000,
-    "git": 4_421,
+    "git": 4_417,
     "store": 1_678,
     "system": 2_128,
     "gates": 1_840,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from idumb.git import discover, git_program, own_folder, refs, scanner
+from idumb.git import discover, git_dir, git_program, refs, scanner
 
 
 def put(fault: str) -> None:
@@ -24,11 +24,11 @@ def put(fault: str) -> None:
 
 def _trust_times() -> None:
     """The scanner believes size and time of modification alone."""
-    files = own_folder.raw_files
+    files = git_dir.raw_files
 
     def trusting(path: str, user: discover.Worktree) -> dict[str, bytes | None]:
         own = files(path, user)
         return {**own, "config": (own["config"] or b"") + b"[core]\n\ttrustctime = false\n"}
 
-    own_folder.raw_files = trusting
+    git_dir.raw_files = trusting
     scanner.Scanner._drop_young = lambda *_: None  # type: ignore[method-assign]

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.git import discover, own_folder, scanner
+from idumb.git import discover, git_dir, scanner
 from idumb.git.trees import GitTrees
 from tests.states import matrix, planted
 from tests.states.matrix import KINDS, PROGRAMME, Bench, Case
@@ -69,7 +69,7 @@ def test_every_edit_of_equal_size_and_time_is_detected(
 ) -> None:
     """R-GIT-1, F57: a scanner that trusts size and time of modification misses nearly all."""
     assert rounds(sandbox, many) == 0
-    monkeypatch.setattr(own_folder, "raw_files", own_folder.raw_files)
+    monkeypatch.setattr(git_dir, "raw_files", git_dir.raw_files)
     monkeypatch.setattr(scanner.Scanner, "_drop_young", scanner.Scanner._drop_young)
     planted.put("times only")
     assert rounds(sandbox, many) > missed

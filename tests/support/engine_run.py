@@ -272,7 +272,7 @@ class _Here:
     def __init__(self, trees: MemoryTrees) -> None:
         self.trees = trees
 
-    def raw(self, tree: str, paths: object, seen: object = ()) -> str:
+    def checked_out(self, tree: str, paths: object, seen: object = ()) -> str:
         return tree
 
     def end(self) -> None:
@@ -297,7 +297,7 @@ class _Copy:
     def with_ignored(self, tree: str, paths: Iterable[str]) -> str:
         return self.trees.scan(paths)
 
-    def raw(self, tree: str, paths: object, seen: object = ()) -> str:
+    def checked_out(self, tree: str, paths: object, seen: object = ()) -> str:
         return tree
 
     def cleaned(self, path: str, data: bytes) -> str:

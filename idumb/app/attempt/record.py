@@ -107,7 +107,7 @@ def _why_not_by_hooks(context: RunContext, attempt: Attempt, changed: Sequence[s
 def _with_changes_of_hooks(context: RunContext, attempt: Attempt, changed: str, of_hooks: Sequence[str]) -> Attempt:
     """Return the attempt with what hooks changed, once that is proven: bytes that no check has seen prove nothing."""
     trees = context.work
-    source = context.services.open_checkout().raw(changed, of_hooks) if attempt.in_place else changed
+    source = context.services.open_checkout().checked_out(changed, of_hooks) if attempt.in_place else changed
     more = tuple(path for path in of_hooks if path not in attempt.changed)
     if more:
         context.services.reporter.note(f"A hook changed {wording.listed(more)} in the commit of {attempt.task.id}.")

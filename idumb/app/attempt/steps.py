@@ -78,7 +78,7 @@ def _wrong_bytes(context: RunContext, attempt: Attempt, step: Step) -> str:
     """Return which of the step's files differs from what it must leave; "" if none does."""
 
     def before(path: str) -> bytes | None:
-        entry = context.work.entry(context.workspace.raw(attempt.base, [path]), path)
+        entry = context.work.entry(context.workspace.checked_out(attempt.base, [path]), path)
         return None if entry is None else context.work.read(entry.oid)
 
     for path, expected in step_effects.expected(step, before).items():

@@ -204,7 +204,7 @@ def _in_tree_of_user(services: Services, task_state: TaskState, base: str, paths
     trees = services.trees
     seen = [trees.tree_at(snapshot) for snapshot in task_state.work.snapshots]
     other = [path for path in paths if trees.entry(base, path) != trees.entry(seen[0], path)] if seen else paths
-    return services.open_checkout().raw(base, other, seen) if other else base
+    return services.open_checkout().checked_out(base, other, seen) if other else base
 
 
 def _target(services: Services, undone: Sequence[TaskState]) -> Target:

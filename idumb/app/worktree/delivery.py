@@ -23,7 +23,7 @@ from idumb.domain.runs.run import RunState, TaskState
 
 def delivered(context: RunContext, attempt: Attempt) -> str:
     """Return the candidate with the bytes that its files have in the user's working tree."""
-    return attempt.candidate if attempt.in_place else context.workspace.raw(attempt.candidate, attempt.changed)
+    return attempt.candidate if attempt.in_place else context.workspace.checked_out(attempt.candidate, attempt.changed)
 
 
 def _before(context: RunContext, attempt: Attempt) -> str:
@@ -33,7 +33,7 @@ def _before(context: RunContext, attempt: Attempt) -> str:
     """
     if attempt.in_place:
         return attempt.before_hooks or attempt.candidate
-    return context.workspace.raw(attempt.base, attempt.changed, [attempt.snapshot.tree])
+    return context.workspace.checked_out(attempt.base, attempt.changed, [attempt.snapshot.tree])
 
 
 def deliver(context: RunContext, attempt: Attempt) -> tuple[Conflict, ...]:
@@ -124,8 +124,8 @@ def deliver_kept_beside(services: Services, task: TaskState, chosen: Sequence[st
 def _write_kept(services: Services, task: TaskState, chosen: Sequence[str]) -> tuple[Conflict, ...]:
     if not chosen or task.checkpoint is None or task.work.base is None:
         return ()
-    copy, base = services.open_checkout(), task.work.base
-    return write_unless_changed(services, copy.raw(task.checkpoint.tree, chosen), copy.raw(base, chosen), base, chosen)
+    shown, base = services.open_checkout().checked_out, task.work.base
+    return write_unless_changed(services, shown(task.checkpoint.tree, chosen), shown(base, chosen), base, chosen)
 
 
 def _changed(task: str, paths: list[str]) -> Refusal:

@@ -151,8 +151,8 @@ def bring_back(services: Services, state: RunState, newest: str) -> None:
         raise _not_returned(state, newest, why)
     name = run_ref(services, state.id, f"before-return-{newest[:12]}")
     trees.snapshot(name, f"before commit {newest[:7]} was brought back")
-    raw = services.open_checkout().raw
-    conflicts = delivery.write_unless_changed(services, raw(after, paths), raw(before, paths), before, paths)
+    shown = services.open_checkout().checked_out
+    conflicts = delivery.write_unless_changed(services, shown(after, paths), shown(before, paths), before, paths)
     why = f"you changed {wording.listed(c.path for c in conflicts)}" if conflicts else ""
     why = why or history.advance(branch, newest, head, f"return to {newest[:7]}")
     if why:

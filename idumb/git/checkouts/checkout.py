@@ -20,11 +20,11 @@ from idumb.git import guarded_files, path_state, tree_objects
 from idumb.git.checkouts import untracked, user_git
 from idumb.git.checkouts.places import Pair, Tampered
 from idumb.git.checkouts.provided import Provided
-from idumb.git.checkouts.tree_files import ATTRIBUTES, SHOWN, GitFolder, Submodules, TreeFiles
+from idumb.git.checkouts.tree_files import ATTRIBUTES, SHOWN, CheckoutGitDir, Submodules, TreeFiles
 from idumb.git.checkouts.untracked import Prepared
 from idumb.git.checkouts.user_git import VisibleGit
 from idumb.git.discover import Worktree
-from idumb.git.own_folder import INDEX
+from idumb.git.git_dir import INDEX
 from idumb.git.tree_objects import PROGRAM
 from idumb.git.trees import CheckoutTrees, GitTrees
 from idumb.system import child_process, clock, private_folders, process_end, process_tree
@@ -64,7 +64,7 @@ class Additions(NamedTuple):
 class Checkout:
     """The checkout of a `pair` for one `use`. `user` are the trees of the user's working tree.
 
-    - `top` is the checkout, `root` the project's folder in it, `own` idumb's git folder for it.
+    - `top` is the checkout, `root` the project's folder in it.
     - `trees` are its files as trees.
     - What is there besides the tree: `provided`, `prepared`, and `cached`, which stayed from earlier trees. `missing`
       has a sentence for each submodule without files.
@@ -78,13 +78,12 @@ class Checkout:
         worktree = self._user = user.repository.worktree
         self._use = use
         self._is_cached, self._note = additions.is_cached, additions.note
-        self._folder, self.own = pair.opened(use)
-        own = self.own
+        self._folder = pair.folder(use)
         self.top = self._folder.path
         self.root, self._home = user.paths.root(self.top), user.paths.root(worktree.root)
         self._paths = user.paths
         self._settings = user_git.of_stranger(worktree) if additions.plain else user_git.read(worktree)
-        self._git = GitFolder(own, self._folder.require, os.path.join(worktree.common_dir, "objects"), self._settings)
+        self._git = CheckoutGitDir(self._folder.git_dir, self._folder.require, worktree.objects, self._settings)
         self._files = TreeFiles(self._git, user.repository)
         self._submodules = Submodules(self._git, worktree, self._settings)
         if use != BUILD:  # a builder of an earlier command could write there, and say otherwise in the index
@@ -92,9 +91,9 @@ class Checkout:
             self._submodules.forget()
         self._visible = VisibleGit(user.repository, self._settings)
         lender, needed = additions.lender or worktree, additions.needed
-        self._provided = Provided(lender, additions.provided, additions.limit, own, needed=needed)
-        self._prepared = Prepared(own)
-        self.trees = CheckoutTrees(user, self._git, self.top, f"{use}-{pair.number}", self.raw)
+        self._provided = Provided(lender, additions.provided, additions.limit, self._git.path, needed=needed)
+        self._prepared = Prepared(self._git.path)
+        self.trees = CheckoutTrees(user, self._git, self.top, f"{use}-{pair.number}", self.checked_out)
         self._shown: tuple[str, str | None] | None = None  # the tree, and the commit below it
         self._clean: dict[str, untracked.Clean] = {}
         self._is_prepared = False  # for what is shown
@@ -106,9 +105,14 @@ class Checkout:
         self._keep_left()
 
     @property
+    def git_dir(self) -> str:
+        """Return idumb's own git folder for it, which no program uses."""
+        return self._git.path
+
+    @property
     def index(self) -> str:
         """Return the path of the index of the tree that is shown."""
-        return os.path.join(self.own, SHOWN)
+        return os.path.join(self._git.path, SHOWN)
 
     @property
     def missing(self) -> tuple[str, ...]:
@@ -289,7 +293,7 @@ class Checkout:
                 untracked.remove(self.top, stored)
         return self.trees.scan(there) if there else tree
 
-    def raw(self, tree: str, paths: Iterable[str], seen: Sequence[str] = ()) -> str:
+    def checked_out(self, tree: str, paths: Iterable[str], seen: Sequence[str] = ()) -> str:
         """Return `tree` with these files as git checks them out: what belongs in the user's working tree.
 
         `seen` are trees that his files had: where git calls one of those unmodified, its bytes count. If git ignores

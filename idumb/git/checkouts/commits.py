@@ -15,9 +15,9 @@ import pygit2
 from msgspec.structs import replace
 
 from idumb.app.ports import CommitAttempt
-from idumb.git import disk, git_program, guarded_files, own_folder, refs
+from idumb.git import disk, git_dir, git_program, guarded_files, refs
 from idumb.git.checkouts import user_git
-from idumb.git.own_folder import EXCLUDE, OwnFolder
+from idumb.git.git_dir import EXCLUDE, GitDir
 from idumb.system import machine, private_folders
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Commits:
             disk.explain(result.words, self._worktree.common_dir)
             return CommitAttempt(None, result.words or f"git commit-tree ended with status {result.status}", tree)
         commit = result.out.decode("ascii").strip()
-        disk.force_objects(os.path.join(self._worktree.common_dir, "objects"), {commit})
+        disk.force_objects(self._worktree.objects, {commit})
         return CommitAttempt(commit, tree=tree)
 
     def _hooks(self, settings: Mapping[str, str]) -> str:
@@ -94,7 +94,7 @@ class Commits:
         said = result.words or silent
         return CommitAttempt(None, said, left or tree, by_hook=result.status == _BY_HOOK)
 
-    def _made(self, folder: OwnFolder, tree: str, head: str | None, words: str) -> CommitAttempt:
+    def _made(self, folder: GitDir, tree: str, head: str | None, words: str) -> CommitAttempt:
         commit = _asked(folder, ["rev-parse", "HEAD"])
         made = self._repository[commit].peel(pygit2.Commit)
         parents = [str(oid) for oid in made.parent_ids]
@@ -103,31 +103,31 @@ class Commits:
             return CommitAttempt(None, said, tree)
         before = [f"^{known}" for known in (tree, head) if known]
         new = _asked(folder, ["rev-list", "--objects", "--no-object-names", commit, *before])
-        disk.force_objects(os.path.join(self._worktree.common_dir, "objects"), new.split())
+        disk.force_objects(self._worktree.objects, new.split())
         return CommitAttempt(commit, words, str(made.tree_id))
 
-    def _folder(self, proof: Checkout, head: str | None, settings: Mapping[str, str]) -> OwnFolder:
+    def _folder(self, proof: Checkout, head: str | None, settings: Mapping[str, str]) -> GitDir:
         """Make the git folder that git and the hooks use: the user's settings and refs, and the index of the tree."""
-        objects = os.path.join(self._worktree.common_dir, "objects")
-        folder = OwnFolder(os.path.join(proof.own, "commit"), lambda: proof.top, objects)
+        objects = self._worktree.objects
+        folder = GitDir(os.path.join(proof.git_dir, "commit"), lambda: proof.top, objects)
         private_folders.remove_tree(folder.path)
         for name in ("info", "refs", "objects"):
             private_folders.make(os.path.join(folder.path, name))
         folder.put(user_git.ref_files(self._repository, head, refs.of_user(self._worktree)))
-        folder.write("config", own_folder.configuration(settings))
-        for name in filter(lambda name: os.path.isfile(os.path.join(proof.own, name)), _FILES):
-            shutil.copyfile(os.path.join(proof.own, name), os.path.join(folder.path, name))
+        folder.write("config", git_dir.configuration(settings))
+        for name in filter(lambda name: os.path.isfile(os.path.join(proof.git_dir, name)), _FILES):
+            shutil.copyfile(os.path.join(proof.git_dir, name), os.path.join(folder.path, name))
         shutil.copyfile(proof.index, os.path.join(folder.path, "index"))
         return folder
 
 
-def _left(folder: OwnFolder) -> str:
+def _left(folder: GitDir) -> str:
     """Return the tree with what hooks that refused changed in the files and the index; "" if git cannot."""
     _asked(folder, ["add", "--update"])
     return _asked(folder, ["write-tree"])
 
 
-def _asked(folder: OwnFolder, arguments: Sequence[str]) -> str:
+def _asked(folder: GitDir, arguments: Sequence[str]) -> str:
     """Return what git says without hooks; "" if it fails."""
     result = folder.git(arguments)
     return "" if result.status != 0 else result.out.decode("ascii").strip()

@@ -15,7 +15,7 @@ from idumb.git import discover, git_program, open_repository, path_state
 from idumb.git.checkouts import places, user_git
 from idumb.git.checkouts.user_git import VisibleGit
 from idumb.git.discover import Worktree
-from idumb.git.own_folder import EXCLUDE, RAW
+from idumb.git.git_dir import EXCLUDE, RAW
 from idumb.git.trees import GitTrees
 from idumb.system import atomic_write, private_folders
 

@@ -24,6 +24,7 @@ COPIES = "rehearsals"
 """The folder of the repositories of dry runs, beside the checkouts."""
 _SHORT = 16  # of the repository's id: programs create sockets in a checkout, and their paths must be short
 _ASIDE = ".aside-"
+_RECORD = "folder"
 OURS = re.compile(r".*-[a-z]+-[0-9a-f]{4}[0-9](\.(aside|moved)-[0-9a-f]{8})?|rehearsals|repository")
 """Names beside a checkout: of others, and of dry runs."""
 
@@ -79,7 +80,7 @@ def own_above(user: Worktree) -> tuple[str, ...]:
     return (place,) if user_folders.checkouts()[1] else (place, os.path.dirname(place))
 
 
-def own_folders(user: Worktree) -> dict[str, str]:
+def existing(user: Worktree) -> dict[str, str]:
     """Return the checkouts that exist: the path of each to idumb's own git folder for it."""
     names = sorted(os.listdir(state(user))) if os.path.isdir(state(user)) else []
     records = {os.path.join(state(user), name): read(os.path.join(state(user), name, "folder")) for name in names}
@@ -105,13 +106,13 @@ class Pair:
         self._lock = lock
         self.number = number
 
-    def opened(self, use: str) -> tuple[Folder, str]:
-        """Return the folder of the checkout for this use, and the path of idumb's own git folder for it."""
-        own = os.path.join(state(self._user), f"{use}-{self.number}")
-        private_folders.make(own, root=self._user.common_dir)
+    def folder(self, use: str) -> Folder:
+        """Return the folder of the checkout for this use."""
+        git_dir = os.path.join(state(self._user), f"{use}-{self.number}")
+        private_folders.make(git_dir, root=self._user.common_dir)
         number = f"{user_folders.repository_id(self._user.common_dir)[:4]}{self.number}"
         path = os.path.join(self.place, f"{_name(self._user)}-{use}-{number}")
-        return Folder(path, os.path.join(own, "folder")), own
+        return Folder(path, git_dir)
 
     def close(self) -> None:
         """Let other commands use them. The folders stay."""
@@ -119,12 +120,16 @@ class Pair:
 
 
 class Folder:
-    """The folder of a checkout. A program can move it and put a link there, so its inode is in `record`."""
+    """The folder of a checkout, and idumb's own git folder for it.
 
-    def __init__(self, path: str, record: str) -> None:
+    A program can move the folder and put a link there, so its inode is recorded in the git folder.
+    """
+
+    def __init__(self, path: str, git_dir: str) -> None:
         self.path = path
-        self._record = record
-        self._known = read(record)
+        self.git_dir = git_dir
+        self._record = os.path.join(git_dir, _RECORD)
+        self._known = read(self._record)
 
     def require(self) -> str:
         """Return its path. Raises Tampered unless it is the folder that idumb made, since the system was started.

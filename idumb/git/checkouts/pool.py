@@ -65,7 +65,7 @@ class Checkouts:
 
         Each has the name to keep its files under.
         """
-        marks = {path: os.path.join(own, MARK) for path, own in places.own_folders(self._worktree).items()}
+        marks = {path: os.path.join(git_dir, MARK) for path, git_dir in places.existing(self._worktree).items()}
         names = {path: os.fsdecode(guarded_files.content(mark)) for path, mark in marks.items()}
         return {path: name for path, name in names.items() if name}
 
@@ -74,8 +74,7 @@ class Checkouts:
         left = self.left()
         for pair in free(self._worktree):
             with contextlib.closing(pair):
-                folder, _ = pair.opened(BUILD)
-                if folder.path in left:
+                if pair.folder(BUILD).path in left:
                     Checkout(self._trees(), pair, BUILD, Additions())
         still = self.left()
         return {path: name for path, name in left.items() if path not in still}

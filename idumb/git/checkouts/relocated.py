@@ -16,6 +16,7 @@ from typing import NoReturn
 from urllib.parse import quote
 
 from idumb.domain.errors import Refusal
+from idumb.domain.permissions import is_below
 
 _VENV = "/pyvenv.cfg"
 _CONDA = "/conda-meta/history"
@@ -90,7 +91,7 @@ def _by_real_path(path: bytes, user: str, root: str) -> bytes:
         os.path.join(os.path.realpath(os.path.dirname(place)), os.path.basename(place)),
         os.path.realpath(place),
     ):
-        if f"{real}/".startswith(f"{user}/"):
+        if is_below(real, user):
             return os.fsencode(root + real[len(user) :])
     return path
 
@@ -141,7 +142,7 @@ def _led_to(user: str, site: str, line: str, path: str) -> Iterator[str]:
     """Yield the real folders of the user's working tree that a line of a file *.pth puts on Python's path."""
     if not line.startswith(("import ", "import\t")):
         real = os.path.realpath(os.path.join(site, line))
-        if f"{real}/".startswith(f"{user}/") and os.path.isdir(real):
+        if is_below(real, user) and os.path.isdir(real):
             yield real
         return
     module = _FINDER.match(line)

@@ -16,12 +16,13 @@ from functools import partial
 import pygit2
 
 from idumb.domain import errors, paths
+from idumb.domain.permissions import is_below
 from idumb.domain.proof.ledger import Entry
 from idumb.git import discover, disk, git_program, open_repository, path_state, tree_objects
 from idumb.git.checkouts.places import Tampered
 from idumb.git.checkouts.user_git import UserGit
 from idumb.git.discover import Worktree
-from idumb.git.own_folder import EXCLUDE, OwnFolder
+from idumb.git.git_dir import EXCLUDE, GitDir
 from idumb.git.tree_objects import FILE, LINK, PROGRAM, SUBMODULE
 from idumb.system import private_folders
 
@@ -38,7 +39,7 @@ _FETCH = "git fetch --refetch --no-filter brings everything"
 _WRITES = ("-f", "-q", "-u")
 
 
-class GitFolder(OwnFolder):
+class CheckoutGitDir(GitDir):
     """`root` returns the working tree once it has made sure that it is the right folder; otherwise it raises Tampered.
 
     `user` is what counts of the user's configuration, read before the first program started.
@@ -104,7 +105,7 @@ class TreeFiles:
     tree and the submodules.
     """
 
-    def __init__(self, folder: GitFolder, repository: pygit2.Repository) -> None:
+    def __init__(self, folder: CheckoutGitDir, repository: pygit2.Repository) -> None:
         self._folder = folder
         self._repository = repository
         self._listed = tree_objects.EMPTY_TREE
@@ -270,7 +271,7 @@ class Submodules:
     `missing` has a sentence for each submodule without files.
     """
 
-    def __init__(self, git: GitFolder, user: Worktree, settings: UserGit) -> None:
+    def __init__(self, git: CheckoutGitDir, user: Worktree, settings: UserGit) -> None:
         self._git = git
         self._user = user
         self._settings = settings
@@ -284,7 +285,7 @@ class Submodules:
         for path, commit in waiting:
             repository = self._repository(path, commit)
             if repository is None:
-                outermost = next((each for each in self._shown if f"{path}/".startswith(f"{each}/")), path)
+                outermost = next((each for each in self._shown if is_below(path, each)), path)
                 line = f"git submodule update --init --recursive {shlex.quote(outermost)}"
                 missing[path] = f"submodule {path}: this machine does not have its commit {commit[:10]}; {line}"
                 continue
@@ -293,7 +294,7 @@ class Submodules:
             private_folders.make(place)
             objects = os.path.join(repository.path, "objects")
             if (path, objects) not in self._opened:  # it knows whether a program wrote the index since
-                folder = GitFolder(place, partial(self._root, path), objects, self._settings)
+                folder = CheckoutGitDir(place, partial(self._root, path), objects, self._settings)
                 self._opened[path, objects] = TreeFiles(folder, repository)
             files = self._shown[path] = self._opened[path, objects]
             is_anew |= files.show(tree_objects.tree_of(repository, commit))

@@ -250,12 +250,12 @@ def test_files_have_the_line_endings_and_filters_of_the_user_and_scans_those_of_
     (root / "b.up").write_bytes(b"new\n")
     scanned = checkout.trees.scan()
     assert [sandbox.git("cat-file", "blob", f"{scanned}:{name}") for name in ("a.txt", "b.up")] == ["z", "NEW"]
-    raw = checkout.raw(scanned, ["a.txt", "b.up", "gone"])
+    raw = checkout.checked_out(scanned, ["a.txt", "b.up", "gone"])
     assert [sandbox.git("cat-file", "blob", f"{raw}:{name}") for name in ("a.txt", "b.up")] == ["z\r", "new"]
-    assert checkout.raw(scanned, ["a.bin"]) == scanned
+    assert checkout.checked_out(scanned, ["a.bin"]) == scanned
     assert checkout.cleaned("b.up", b"new\n") == sandbox.git("rev-parse", f"{scanned}:b.up")
     subprocess.run(["rm", "-r", checkout.top], check=True)
-    assert checkout.raw(scanned, ["a.txt", "b.up", "gone"]) == raw, "the folder was made again"
+    assert checkout.checked_out(scanned, ["a.txt", "b.up", "gone"]) == raw, "the folder was made again"
 
 
 def test_a_file_that_the_user_had_in_another_form_of_the_same_content_has_that_form(
@@ -274,7 +274,7 @@ def test_a_file_that_the_user_had_in_another_form_of_the_same_content_has_that_f
         sandbox.link("c", "a")
         seen.append(user.scan())
     for trees, expected in ((seen, b"1\r\n2\n"), ([EMPTY_TREE, *seen[1:]], b"1\n2\n"), ((), b"1\r\n2\r\n")):
-        raw = checkout.raw(tree(sandbox), ["a", "a.id", "b", "c"], trees)
+        raw = checkout.checked_out(tree(sandbox), ["a", "a.id", "b", "c"], trees)
         blobs = [user.read(entry.oid) for name in ("a", "a.id", "b", "c") if (entry := user.entry(raw, name))]
         assert blobs[0] == expected
         assert blobs[2:] == [b"1\r\n2\r\n"] * 2
@@ -475,7 +475,7 @@ def test_the_user_s_sparse_checkout_applies(sandbox: GitSandbox, proof: Take) ->
     assert set(shown(checkout)) == {"in/a.txt", ".gitattributes"}
     assert (checkout.restore(), checkout.trees.scan()) == ((), tree(sandbox))
     assert run("git status --porcelain", checkout) == ""
-    assert sandbox.git("cat-file", "blob", f"{checkout.raw(tree(sandbox), ['out/b.txt'])}:out/b.txt") == "b\r"
+    assert sandbox.git("cat-file", "blob", f"{checkout.checked_out(tree(sandbox), ['out/b.txt'])}:out/b.txt") == "b\r"
     (root / "out").mkdir()
     (root / "out/b.txt").write_text("changed all the same\n")
     assert sandbox.tree(checkout.trees.scan())["out/b.txt"] != sandbox.tree()["out/b.txt"]

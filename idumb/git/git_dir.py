@@ -29,7 +29,7 @@ _PAUSE = 0.1  # seconds
 _TRIES = 300
 
 
-class OwnFolder:
+class GitDir:
     """The folder at `path`. `root` returns its working tree, and may raise; `objects` is the store of objects.
 
     `index` is the file that git uses. By the options `lenient`, a file is as in the commit if a filter that is required
@@ -100,10 +100,7 @@ class OwnFolder:
 
     def required(self, arguments: Sequence[str], stdin: bytes = b"", **options: Any) -> bytes:
         """Return the output of a command that must succeed; otherwise Refusal `git.failed`."""
-        result = self.git(arguments, stdin, **options)
-        if result.status != 0:
-            raise git_program.failure(arguments, result)
-        return result.out
+        return git_program.required(arguments, self.git(arguments, stdin, **options))
 
     @contextlib.contextmanager
     def alone(self) -> Iterator[None]:
