@@ -35,7 +35,7 @@ def step_plan_path(file: str, root: str) -> str:
 
 def phase_id(phase: str, root: str) -> str:
     """Return the phase of a phase, plan file or step plan; the path of a step plan is made relative to the root."""
-    if phase.endswith(phase_ids.SUFFIXES) and os.path.isfile(phase):
+    if phase.endswith(phase_ids.STEP_PLAN_SUFFIXES) and os.path.isfile(phase):
         return step_plan_path(phase, root)
     path = plan_file(phase, root)
     return phase if path is None else phase_of_file(path) or phase

@@ -80,7 +80,7 @@ def refreshed_status(services: Container) -> dict[str, Any]:
     repository, project = services.repository, services.project
     folders = [folder for _, folder in services.plans.phases()]
     files = [path for folder in folders for path in services.plans.named(folder)]
-    files += [path for phase in services.log.phases() if (path := phase_ids.path_of(phase)) is not None]
+    files += [path for phase in services.log.phases() if (path := phase_ids.step_plan_path(phase)) is not None]
     # A phase that ran elsewhere shows in the commits only, and a rebase may drop those of a run.
     commits = os.path.join(repository.git_dir, "logs", "HEAD")
     rules = [path for path, _ in user_folders.system_wide()]

@@ -87,8 +87,8 @@ class KeptPlans(PlanningFolder):
 
 def _phase_in(folder: str) -> str:
     """Return the phase whose plans are in a folder."""
-    steps = phase_ids.path_in(folder)
+    steps = phase_ids.step_plan_of_reports(folder)
     if steps is not None:
-        return phase_ids.phase_of(steps) or steps
+        return phase_ids.step_plan_phase(steps) or steps
     numbered = (kind.phase_of(f"{folder}/") for kind in phase_ids.NUMBERED)
     return next(filter(None, numbered), folder.removeprefix(f"{PHASES}/"))

@@ -46,9 +46,9 @@ class PlanningFolder:
 
         For the path or id of a step plan, the folder of its reports, even if the plan does not exist.
         """
-        steps = _steps_of(phase)
+        steps = _step_plan_phase(phase)
         if steps is not None:
-            return phase_ids.folder_of(steps)
+            return phase_ids.step_plan_reports(steps)
         for kind in phase_ids.NUMBERED:
             if kind.number_of(phase) is not None:
                 return self._numbered_folder(phase, kind)
@@ -83,7 +83,7 @@ class PlanningFolder:
 
     def same_phase(self, name: str, other_name: str) -> bool:
         """Whether two spellings mean the same phase or step plan. Reads nothing, so neither needs to exist."""
-        first, second = _steps_of(name), _steps_of(other_name)
+        first, second = _step_plan_phase(name), _step_plan_phase(other_name)
         if first is not None or second is not None:
             return first == second
         if phases.same_phase(phases.number(name) or name, phases.number(other_name) or other_name):
@@ -124,7 +124,7 @@ class PlanningFolder:
 
     def plans(self, folder: str) -> tuple[tuple[str, bytes], ...]:
         """(path, bytes) of every `*PLAN.md`, sorted by name, or of the step plan that reports in this folder."""
-        steps = phase_ids.path_in(folder)
+        steps = phase_ids.step_plan_of_reports(folder)
         if steps is not None:
             exists = os.path.isfile(os.path.join(self._root, steps))
             return ((steps, self._read(steps)),) if exists else ()
@@ -176,7 +176,7 @@ class PlanningFolder:
     def _parsed(self, data: bytes, path: str, others: Sequence[bytes]) -> ParsedPlan:
         from idumb.markdown.plans import plan_parser
 
-        if path.endswith(phase_ids.SUFFIXES):
+        if path.endswith(phase_ids.STEP_PLAN_SUFFIXES):
             return plan_parser.parse_steps(data, path)
         if WORKFLOW_RUNS.phase_of(path) is not None:
             from idumb.markdown.plans import workflow_parser
@@ -190,7 +190,7 @@ class PlanningFolder:
         InputError `plan.invalid`, `task.unknown`, `amend.task-invalid`, `amend.no-dependency` or `amend.cannot-write`.
         Refusal `amend.step-plan` or `amend.foreign-plan` for plans that idumb never writes.
         """
-        if path.endswith(phase_ids.SUFFIXES):
+        if path.endswith(phase_ids.STEP_PLAN_SUFFIXES):
             raise Refusal(
                 "amend.step-plan",
                 f"{path} is a step plan, which idumb never changes.",
@@ -281,9 +281,9 @@ def _unreadable(path: str, problem: OSError) -> InputError:
     return InputError("plan.unreadable", f"{path} cannot be read: {problem.strerror}", hint=f"ls -ld {path}")
 
 
-def _steps_of(phase: str) -> str | None:
+def _step_plan_phase(phase: str) -> str | None:
     """Return the id of a step plan from its id or path; None for a phase of `.planning/`."""
-    return phase_ids.phase_of(phase_ids.path_of(phase) or posixpath.normpath(phase))
+    return phase_ids.step_plan_phase(phase_ids.step_plan_path(phase) or posixpath.normpath(phase))
 
 
 # The definitions of workflows

@@ -79,7 +79,7 @@ def _folder(plans: PlanningFolder, phase: str) -> str:
 
 
 def _no_plan(folder: str, notes: Sequence[Finding] = ()) -> InputError:
-    steps = phase_ids.path_in(folder)
+    steps = phase_ids.step_plan_of_reports(folder)
     if steps is not None:
         return InputError(
             "phase.no-plan",
@@ -177,8 +177,8 @@ def restore_commands(services: Services, state: RunState, only: Sequence[str] = 
 
 def load_locked(services: Services, state: RunState) -> Loaded:
     """Load the plans as the run last locked them, under the present configuration."""
-    is_phase = phase_ids.path_of(state.phase) is None and state.contract.plans
-    folder = state.contract.plans[0][0].rpartition("/")[0] if is_phase else phase_ids.folder_of(state.phase)
+    is_phase = phase_ids.step_plan_path(state.phase) is None and state.contract.plans
+    folder = state.contract.plans[0][0].rpartition("/")[0] if is_phase else phase_ids.step_plan_reports(state.phase)
     ref = plans_ref(services, state.id, state.contract.version)
     kept = services.trees.kept_blobs(ref)
     if not kept:

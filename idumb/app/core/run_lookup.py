@@ -123,7 +123,7 @@ def require_task(tasks: Container[str], task: str, phase: str, words: str | None
 
 def find_task(task: str) -> tuple[str, str]:
     """(phase, id) of a task id in any case, because the id names its phase. A step's id is case-sensitive."""
-    steps = phase_ids.phase_of_task(task)
+    steps = phase_ids.step_plan_of_task(task)
     if steps is not None:
         return steps, task
     match = re.fullmatch(r"[Tt]([QqWw]?)([0-9][0-9A-Za-z.]*)-([0-9]{2,}[a-z]?)", task)

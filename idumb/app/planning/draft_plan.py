@@ -152,12 +152,12 @@ def write_gap_plan(services: Services, contract: Contract, record: dict[str, obj
     )
     if not gaps:
         return None
-    if phase_ids.path_in(contract.folder) is not None:
+    if phase_ids.step_plan_of_reports(contract.folder) is not None:
         raise Refusal(
             "plan.step-plan",
             f"{contract.phase} is a step plan, which cannot have a second plan.",
-            hint=f"Change the step plan, then idumb execute {phase_ids.path_of(contract.phase)}",
-            details={"path": phase_ids.path_of(contract.phase)},
+            hint=f"Change the step plan, then idumb execute {phase_ids.step_plan_path(contract.phase)}",
+            details={"path": phase_ids.step_plan_path(contract.phase)},
         )
     where = phase_context.locate(services, contract.phase)
     identity, path = next_path(services, where)

@@ -92,7 +92,7 @@ def locate(services: Services, phase: str) -> PhaseLocation:
                 details={"choices": actions.rows((_ADD,))},
             ) from problem
         return PhaseLocation(roadmap_number, f".planning/phases/{roadmap_number}", titles[roadmap_number])
-    if phase_ids.path_in(folder) is not None:
+    if phase_ids.step_plan_of_reports(folder) is not None:
         raise InputError(
             "phase.step-plan",
             f"{phase} is a step plan, not a phase.",

@@ -49,7 +49,7 @@ def _view(services: Services) -> tuple[dict[str, Any], Action | None]:
     found = [_phase(services, n, listed.get(n), folders.get(n)) for _, n in sorted(numbers.items())]
     # What idumb wrote itself is not listed once it is done, here or elsewhere.
     found = [pair for pair in found if not (phase_ids.is_numbered(pair[0]["phase"]) and _is_done(pair[0]))]
-    found += [_phase(services, n, None, phase_ids.folder_of(n)) for n in _step_plans(services)]
+    found += [_phase(services, n, None, phase_ids.step_plan_reports(n)) for n in _step_plans(services)]
     phases = [row for row, _ in found]
     questions = open_questions(services)
     by_phase = {row["phase"]: row for row in phases}
@@ -108,8 +108,8 @@ def _is_verified_and_written(services: Services, phase: str) -> bool:
 
 def _step_plans(services: Services) -> tuple[str, ...]:
     """Return the step plans that ran here and still exist, or have an unfinished run."""
-    phases = [phase for phase in services.log.phases() if phase_ids.path_of(phase) is not None]
-    return tuple(p for p in phases if services.plans.plans(phase_ids.folder_of(p)) or _is_open(services, p))
+    phases = [phase for phase in services.log.phases() if phase_ids.step_plan_path(phase) is not None]
+    return tuple(p for p in phases if services.plans.plans(phase_ids.step_plan_reports(p)) or _is_open(services, p))
 
 
 def _is_open(services: Services, phase: str) -> bool:

@@ -151,8 +151,8 @@ def _result(phase: str, data: dict[str, Any], findings: Sequence[Finding]) -> Re
 
 def next_free_id(contract: Contract) -> str:
     """Return an unused id for a new task of the phase."""
-    if phase_ids.path_of(contract.phase) is not None:
-        return phase_ids.task_id(contract.phase, len(contract.tasks) + 1)
+    if phase_ids.step_plan_path(contract.phase) is not None:
+        return phase_ids.step_task_id(contract.phase, len(contract.tasks) + 1)
     used = [m[1] for t in contract.tasks if (m := re.search(r"-(\d+)[a-z]?$", t))]
     return f"T{contract.phase}-{whole_numbers.next_free(used):02d}"
 

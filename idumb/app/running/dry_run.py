@@ -60,7 +60,7 @@ def rehearse(services: Services, request: RunRequest) -> Result:
     """
     services.forget_consent()
     contract, newest = _prepared(services, request)
-    run = Action.of(request.command, phase_ids.path_of(contract.phase) or contract.phase)
+    run = Action.of(request.command, phase_ids.step_plan_path(contract.phase) or contract.phase)
     named_paths = sorted({path for task in contract.tasks.values() for path in ledger.named_paths(task.files)})
     with services.open_rehearsal(named_paths) as copy:  # if there is no place for it, another dry run would fail too
         try:

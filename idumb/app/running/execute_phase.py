@@ -46,15 +46,15 @@ def execute(services: Services, request: RunRequest, quick: Contract | None = No
 
 def phase_of_step_plan(path: str) -> str:
     """Return the phase that the step plan at `path`, relative to the root, runs as. InputError where there is none."""
-    phase = path if phase_ids.path_of(path) is not None else phase_ids.phase_of(path)
+    phase = path if phase_ids.step_plan_path(path) is not None else phase_ids.step_plan_phase(path)
     if phase is not None:
         return phase
-    if not path.endswith(phase_ids.SUFFIXES):
+    if not path.endswith(phase_ids.STEP_PLAN_SUFFIXES):
         run = Choice("phase", "run a phase", "it shows what will run, and asks", Action.of("execute-phase", path))
         is_phase = path[:1].isdigit() and "/" not in path
         raise InputError(
             "plan.no-step-plan",
-            f"{path} is not a step plan: its name does not end in {' or '.join(phase_ids.SUFFIXES)}.",
+            f"{path} is not a step plan: its name does not end in {' or '.join(phase_ids.STEP_PLAN_SUFFIXES)}.",
             hint=Action.of("help", "step-plans"),
             details={"choices": actions.rows((run,) * is_phase)},
         )

@@ -53,7 +53,7 @@ def _step(services: Services, state: RunState, contract: Contract, task: str) ->
     calls = [e for e in trail if e.kind == STEP and not e.payload["ok"]]
     builder = contracts.builder_of(plan, contract.tasks[task], services.settings)
     step_id, tool = task, calls[-1].payload["tool"] if calls else builder
-    if plan.dialect == phase_ids.DIALECT:
+    if plan.dialect == phase_ids.STEP_PLAN:
         before = services.log.events(run=state.id, kind=STEP, newest_first=True, limit=MOST_CALLS)
         trail = sorted([*(e for e in before if e.task != task), *trail], key=lambda e: e.seq)
         tool = tool if calls else contract.tasks[task].steps[0].tool
@@ -136,7 +136,7 @@ def _for_deviations(services: Services, contract: Contract, state: RunState, tas
     plan, deviations, phase = contract.plan_of(task), state.tasks[task].work.deviations, contract.phase
     secret, guarded = exposed_secrets.in_any_name(services, deviations), protected_files(services, state, task)
     never = [path for path in guarded if not paths.matches_any(path, paths.PROTECTED_UNLESS_DECLARED)]
-    widens = not never and plan.dialect != phase_ids.DIALECT and STRICT not in (plan.mode, state.mode)
+    widens = not never and plan.dialect != phase_ids.STEP_PLAN and STRICT not in (plan.mode, state.mode)
     amend = Action.of("amend", phase, *(word for path in deviations for word in ("--accept-deviation", task, path)))
     keep, leave_out = (Action.of("resume", phase, "--on-deviation", how) for how in (KEEP, LEAVE_OUT))
     declares = "the plan declares them, the contract is locked again, and the task is retried"
@@ -160,7 +160,7 @@ def protected_files(services: Services, state: RunState, task: str) -> tuple[str
 
 def report_refusal(services: Services, state: RunState, contract: Contract, words: str) -> dict[str, Any]:
     """Return the same for a step plan that may not continue; the step is the next one."""
-    if contract.plans[0].dialect != phase_ids.DIALECT:
+    if contract.plans[0].dialect != phase_ids.STEP_PLAN:
         return {}
     turn = next((t for t in contract.order if state.tasks[t].status not in outcome.DONE), None)
     return {} if turn is None else report(services, state, contract, turn, words)

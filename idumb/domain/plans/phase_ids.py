@@ -1,9 +1,9 @@
 """Ids of phases that are not those of the roadmap: quick plans, runs of workflows, and step plans.
 
 idumb writes and numbers the plans of the first two: the phase of the third quick plan is `Q3`, its folder
-`.planning/quick/003-fix-the-typo`. A step plan is a file of tool calls; each call is one task. Its id is the path with
-`+` for `/` and `@` for a leading dot, so that it is safe in file and ref names and can be reversed: `deploy/web.yaml`
-is `deploy+web.yaml`.
+`.planning/quick/003-fix-the-typo`. A step plan is a file of tool calls; each call is one task. Its phase is its path
+with `+` for `/` and `@` for a leading dot, so that it is safe in file and ref names and can be reversed:
+`deploy/web.yaml` is `deploy+web.yaml`.
 """
 
 from __future__ import annotations
@@ -15,13 +15,7 @@ from msgspec import Struct
 
 from idumb.domain.action import Action
 
-SUFFIXES = (".yaml", ".yml", ".json")
-DIALECT = "steps"
-REPORTS = ".idumb/brain/execution"
-_LONGEST = 200
 _IN_FOLDER = re.compile(r"0*([1-9][0-9]{0,5})(?:-|$)")
-_PART = re.compile(r"\.?\w[\w.-]*")
-_TASK = re.compile(r"(.+\.(?:yaml|yml|json))-([0-9]{2,})")
 
 
 class NumberedPhases(Struct, frozen=True):
@@ -69,44 +63,55 @@ def is_numbered(phase: str) -> bool:
     return any(kind.number_of(phase) is not None for kind in NUMBERED)
 
 
-def phase_of(path: str) -> str | None:
-    """Return the id of the step plan at a path, relative to the repository; None if the path cannot be one."""
+def run_command(phase: str) -> Action:
+    """Return the command that runs a phase or a step plan."""
+    path = step_plan_path(phase)
+    return Action.of("execute-phase", phase) if path is None else Action.of("execute", path)
+
+
+# Step plans: the path, the phase, the folder of the reports and the ids of the tasks follow from one another
+
+STEP_PLAN = "steps"
+"""The dialect of a step plan."""
+STEP_PLAN_SUFFIXES = (".yaml", ".yml", ".json")
+_REPORTS = ".idumb/brain/execution"
+_LONGEST = 200
+_PART = re.compile(r"\.?\w[\w.-]*")
+_TASK = re.compile(r"(.+\.(?:yaml|yml|json))-([0-9]{2,})")
+
+
+def step_plan_phase(path: str) -> str | None:
+    """Return the phase of the step plan at a path, relative to the repository; None if the path cannot be one."""
     parts = path.split("/")
-    if not path.endswith(SUFFIXES) or ".." in path or not all(_PART.fullmatch(part) for part in parts):
+    if not path.endswith(STEP_PLAN_SUFFIXES) or ".." in path or not all(_PART.fullmatch(part) for part in parts):
         return None
     phase = "+".join("@" + part[1:] if part[0] == "." else part for part in parts)
     return phase if len(phase.encode()) <= _LONGEST else None
 
 
-def path_of(phase: str) -> str | None:
-    """Return the path of a step plan by its id, or None."""
+def step_plan_path(phase: str) -> str | None:
+    """Return the path of a step plan by its phase; None for every other phase."""
     path = "/".join("." + part[1:] if part[:1] == "@" else part for part in phase.split("+"))
-    return path if phase_of(path) == phase else None
+    return path if step_plan_phase(path) == phase else None
 
 
-def run_command(phase: str) -> Action:
-    """Return the command that runs a phase or a step plan."""
-    path = path_of(phase)
-    return Action.of("execute-phase", phase) if path is None else Action.of("execute", path)
-
-
-def folder_of(phase: str) -> str:
+def step_plan_reports(phase: str) -> str:
     """Return the folder of the reports on a step plan; idumb never writes in the plan's own folder."""
-    return f"{REPORTS}/{phase}"
+    return f"{_REPORTS}/{phase}"
 
 
-def path_in(folder: str) -> str | None:
-    """Return the step plan whose reports are in a folder; None for a folder of `.planning/`."""
+def step_plan_of_reports(folder: str) -> str | None:
+    """Return the path of the step plan whose reports are in a folder; None for a folder of `.planning/`."""
     root, _, phase = folder.rpartition("/")
-    return path_of(phase) if root == REPORTS else None
+    return step_plan_path(phase) if root == _REPORTS else None
 
 
-def task_id(phase: str, number: int) -> str:
-    """Return the id of step `number`, counted from 1: `web.yaml-01`."""
+def step_task_id(phase: str, number: int) -> str:
+    """Return the id of the task of step `number`, counted from 1: `web.yaml-01`."""
     return f"{phase}-{number:02d}"
 
 
-def phase_of_task(task: str) -> str | None:
-    """Return the step plan of a task id, or None."""
+def step_plan_of_task(task: str) -> str | None:
+    """Return the phase of the step plan that a task id is of, or None."""
     match = _TASK.fullmatch(task)
-    return match[1] if match is not None and path_of(match[1]) is not None else None
+    return match[1] if match is not None and step_plan_path(match[1]) is not None else None

@@ -146,16 +146,16 @@ def parse_steps(data: bytes, path: str) -> ParsedPlan:
     """Parse a step plan. Its path from the repository root is also its id. Never raises on its input."""
     source = decoded(data, path)
     text = source.text
-    phase = phase_ids.phase_of(path)
+    phase = phase_ids.step_plan_phase(path)
     if phase is None:
         source.report("plan.bad-name", 0, path, field="path")
     if phase is None or source.findings:
-        return ParsedPlan(None, source.sorted(), text, dialect=phase_ids.DIALECT)
+        return ParsedPlan(None, source.sorted(), text, dialect=phase_ids.STEP_PLAN)
     skipped = 1 if text.startswith("\ufeff") else 0
     read = tree.read_json if path.endswith(".json") else tree.read
     root = read(text[skipped:], lambda index: index + skipped, source, "plan")
     plan = _step_plan(data, path, phase, root, source)
-    return ParsedPlan(None if source.any_error else plan, source.sorted(), text, plan, phase_ids.DIALECT)
+    return ParsedPlan(None if source.any_error else plan, source.sorted(), text, plan, phase_ids.STEP_PLAN)
 
 
 def _step_plan(data: bytes, path: str, phase: str, root: Node | None, source: Source) -> Plan | None:
@@ -177,7 +177,7 @@ def _step_plan(data: bytes, path: str, phase: str, root: Node | None, source: So
         path, hashlib.sha256(data).hexdigest(), phase, "steps", path, "Every step is done as it is declared", STRICT,
         scope=Scope(declared.root, (*declared.protected, path)),  # the plan itself is protected
         tasks=tuple(_step_task(phase, step, items[step.index], source) for step in valid_steps),
-        dialect=phase_ids.DIALECT,
+        dialect=phase_ids.STEP_PLAN,
     )  # fmt: skip
 
 
@@ -192,10 +192,10 @@ def _step_task(phase: str, step: Step, node: Node, source: Source) -> Task:
         source.report("step.unreadable-patch", node.start, shown, field="steps")
     promise = _PROMISES[step.tool].format_map({"expect_exit": 0, **step.arguments})
     return Task(
-        phase_ids.task_id(phase, number),
+        phase_ids.step_task_id(phase, number),
         wording.short(title),
         step.intent if wording.short(title) != step.intent else "",
-        depends_on=(phase_ids.task_id(phase, number - 1),) if number > 1 else (), files=claims or (),
+        depends_on=(phase_ids.step_task_id(phase, number - 1),) if number > 1 else (), files=claims or (),
         acceptance=(Criterion("AC-1", promise, STEPS, span=span),), steps=(step,), notation="step", span=span,
         # Longer than the step's own timeout, so that `continue_on_error` still applies.
         timeout=max(_HOUR, (step.timeout or step.arguments.get("timeout") or 0) + _MARGIN),

@@ -53,11 +53,11 @@ def step(tool: str, *, scope: tuple[str, ...] = (), **arguments: Any) -> Step:
 )
 def test_an_id_is_derived_from_the_path_and_leads_back_to_it(path: str, phase: str) -> None:
     """R-PLAN-7."""
-    assert phase_ids.phase_of(path) == phase
-    assert phase_ids.path_of(phase) == path
-    assert phase_ids.path_in(phase_ids.folder_of(phase)) == path
-    assert phase_ids.phase_of_task(phase_ids.task_id(phase, 7)) == phase
-    assert phase_ids.task_id(phase, 7) == f"{phase}-07"
+    assert phase_ids.step_plan_phase(path) == phase
+    assert phase_ids.step_plan_path(phase) == path
+    assert phase_ids.step_plan_of_reports(phase_ids.step_plan_reports(phase)) == path
+    assert phase_ids.step_plan_of_task(phase_ids.step_task_id(phase, 7)) == phase
+    assert phase_ids.step_task_id(phase, 7) == f"{phase}-07"
 
 
 def test_a_path_that_is_not_valid_in_files_and_refs_is_not_a_step_plan() -> None:
@@ -78,28 +78,28 @@ def test_a_path_that_is_not_valid_in_files_and_refs_is_not_a_step_plan() -> None
         "\u202ea.yaml",
         "x" * 300 + ".yaml",
     ]
-    assert not [path for path in cases if phase_ids.phase_of(path) is not None]
+    assert not [path for path in cases if phase_ids.step_plan_phase(path) is not None]
 
 
 @every("phase", ["1", "06.2", "a/b.yaml", "+a.yaml", "a.yaml+", "@@a.yaml", "01-name"])
 def test_a_phase_is_never_taken_for_a_step_plan(phase: str) -> None:
     """R-PLAN-7."""
-    assert phase_ids.path_of(phase) is None
-    assert phase_ids.path_in(f".planning/phases/{phase}") is None
+    assert phase_ids.step_plan_path(phase) is None
+    assert phase_ids.step_plan_of_reports(f".planning/phases/{phase}") is None
 
 
 @every("task", ["T1-01", "plan.yaml", "plan.yaml-1", "plan.yaml-x1", "a b.yaml-01"])
 def test_only_a_step_s_id_is_a_step_id(task: str) -> None:
     """R-PLAN-7."""
-    assert phase_ids.phase_of_task(task) is None
+    assert phase_ids.step_plan_of_task(task) is None
 
 
 @given(st.text(alphabet="ab.+@/-é ", max_size=12))
 def test_two_paths_never_have_the_same_id(text: str) -> None:
     """R-PLAN-7."""
     path = f"{text}.yaml"
-    phase = phase_ids.phase_of(path)
-    assert phase is None or phase_ids.path_of(phase) == path
+    phase = phase_ids.step_plan_phase(path)
+    assert phase is None or phase_ids.step_plan_path(phase) == path
 
 
 def test_the_paths_of_a_patch_come_from_its_headers_and_not_from_its_lines() -> None:
