@@ -148,7 +148,7 @@ class Container:
 
     def setting_place(self, *keys: str) -> tuple[int, int]:
         """Line and column of a key in the present configuration file, such as `bindings` and a name."""
-        return configuration.place(self.root, *keys)
+        return configuration.position(self.root, *keys)
 
     @cached_property
     def policy(self) -> Policy:

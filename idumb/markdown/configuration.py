@@ -21,10 +21,11 @@ from idumb.domain.permissions import Policy
 from idumb.domain.proof import gate_table
 from idumb.markdown import setting_rows
 from idumb.markdown.plans import steps
-from idumb.markdown.syntax import record, tree
-from idumb.markdown.syntax.record import choice, is_null, list_of, section
-from idumb.markdown.syntax.source import CONFIG, POLICY, Kind, Place, Source
+from idumb.markdown.syntax import tree, value_types
+from idumb.markdown.syntax.inline import Text
+from idumb.markdown.syntax.source import CONFIG, POLICY, DocumentKind, Place, Source
 from idumb.markdown.syntax.tree import Node, is_map, is_text
+from idumb.markdown.syntax.value_types import choice, is_null, list_of, section
 from idumb.system import named_files
 
 T = TypeVar("T")
@@ -43,13 +44,14 @@ def load(root: str) -> settings.Settings:
     return chosen
 
 
-def place(root: str, *keys: str) -> tuple[int, int]:
+def position(root: str, *keys: str) -> tuple[int, int]:
     """Return line and column of a nested key, or of its nearest existing parent."""
     try:
         node, source = parsed(named_files.read(os.path.join(root, PATH), MAX_BYTES + 1), PATH, MAX_BYTES, CONFIG)
     except OSError:
         return 1, 1
-    return source.place(0 if node is None else tree.find(node, *keys)[0])
+    offset = 0 if node is None else tree.key_offset(node, *keys)
+    return source.line_number(offset), source.column(offset)
 
 
 def _require_templates(chosen: settings.Settings) -> None:
@@ -70,7 +72,7 @@ def read(data: bytes, path: str = PATH) -> tuple[settings.Settings | None, tuple
     node, source = parsed(data, path, MAX_BYTES, CONFIG)
     chosen = settings.Settings()
     if node is not None and not source.any_error:
-        given = record.value(_CONFIGURATION, node, Place("", source, kind=CONFIG, key="configuration"))
+        given = value_types.read_value(_CONFIGURATION, node, Place("", source, kind=CONFIG, key="configuration"))
         chosen = _Whole(node, source, given or {}).result()
     findings = source.sorted()
     return (None if source.any_error else chosen), findings
@@ -120,12 +122,12 @@ class _Whole:
 
     def _chosen(self, keys: tuple[str, ...], built_in: tuple[str, ...], section: str) -> None:
         """Report a name that its section does not define."""
-        node, defined = tree.find(self._node, *keys)[1], tree.find(self._node, section)[1]
-        names = (*(key.text.s for key in (defined.items if is_map(defined) else ())), *built_in)
-        if is_text(node) and node.text.s.strip() and node.text.s not in names:
+        node, defined = tree.find(self._node, *keys), tree.find(self._node, section)
+        names = (*(key.value for key in (defined.items if is_map(defined) else ())), *built_in)
+        if is_text(node) and node.value.strip() and node.value not in names:
             accepted = f"one of {', '.join(names)}" if names else f"defined under `{section}`"
-            fix = f"define {node.text.s} under `{section}`"
-            self._report("config.bad-value", keys, node.text.s, names, accepted=accepted, fix=fix)
+            fix = f"define {node.value} under `{section}`"
+            self._report("config.bad-value", keys, node.value, names, accepted=accepted, fix=fix)
 
     def _gate(self, name: str, gate: settings.GateSettings) -> None:
         row, known = gate_table.of_name(name), name in gate_table.KNOWN
@@ -166,9 +168,8 @@ class _Whole:
         self._report("config.not-allowed", keys, "", reason=reason)
 
     def _report(self, code: str, keys: tuple[str, ...], found: str, near: Any = (), **words: Any) -> None:
-        at, node = tree.find(self._node, *keys)
-        name = ".".join(keys)
-        start = node.start if node is not None and code == "config.bad-value" else at
+        node, name = tree.find(self._node, *keys) if code == "config.bad-value" else None, ".".join(keys)
+        start = tree.key_offset(self._node, *keys) if node is None else node.start
         self._source.report(code, start, found, near, field=name, name=name, **words)
 
 
@@ -185,7 +186,7 @@ def _decoded(data: bytes, most: int) -> str:
         raise ValueError(f"is not UTF-8: unexpected byte at offset {problem.start}") from None
 
 
-def parsed(data: bytes, path: str, most: int, kind: Kind) -> tuple[Node | None, Source]:
+def parsed(data: bytes, path: str, most: int, kind: DocumentKind) -> tuple[Node | None, Source]:
     """Return the YAML of a file of settings, and its text with what is wrong in it."""
     try:
         source = Source(_decoded(data, most), path)
@@ -193,7 +194,7 @@ def parsed(data: bytes, path: str, most: int, kind: Kind) -> tuple[Node | None, 
         source = Source("", path)
         source.report(f"{kind.prefix}.unreadable", 0, why=why, path=path)
         return None, source
-    node = tree.read(source.text, lambda at: at, source, kind.prefix)
+    node = tree.read(Text(source.text), source, kind.prefix)
     return (None if node is None or is_null(node) else node), source
 
 
@@ -201,7 +202,7 @@ def of_file(
     path: str,
     shown: str,
     most: int,
-    kind: Kind,
+    kind: DocumentKind,
     read: Callable[[bytes, str], tuple[T | None, tuple[Finding, ...]]],
     hint: str,
 ) -> T | None:
@@ -256,7 +257,8 @@ def policy(root: str, system: Iterable[tuple[str, bool]] = ()) -> Policy:
 def read_policy(data: bytes, path: str = POLICY_PATH) -> tuple[Policy | None, tuple[Finding, ...]]:
     """Return a policy from the bytes of its file; None if a finding is an error."""
     node, source = parsed(data, path, _MOST_OF_POLICY, POLICY)
-    tools = record.value(_POLICY, node, Place("", source, kind=POLICY, key="policy")) if node is not None else {}
+    place = Place("", source, kind=POLICY, key="policy")
+    tools = value_types.read_value(_POLICY, node, place) if node is not None else {}
     if source.any_error:
         return None, source.sorted()
     allowed = frozenset(tools.get("allow", steps.TOOLS)) - frozenset(tools.get("deny", ()))

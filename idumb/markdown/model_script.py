@@ -9,12 +9,12 @@ from idumb.domain import model_script as script
 from idumb.domain.errors import InputError
 from idumb.domain.model_script import Answer, Call, Rule, Script
 from idumb.markdown.configuration import rejected
-from idumb.markdown.plans import plan_parser, steps
-from idumb.markdown.syntax import blocks, record, tree
+from idumb.markdown.plans import plan_parser
+from idumb.markdown.syntax import blocks, tree, value_types
 from idumb.markdown.syntax.blocks import Block
-from idumb.markdown.syntax.record import ANY, BOOLEAN, COUNT, DATA, Key, choice, list_of, scalar, section
 from idumb.markdown.syntax.source import SCRIPT, Place, Source
 from idumb.markdown.syntax.tree import Node, is_list, is_text
+from idumb.markdown.syntax.value_types import ANY, BOOLEAN, COUNT, DATA, ValueType, choice, list_of, scalar, section
 
 FENCE = "yaml model"
 
@@ -56,30 +56,29 @@ def _rules(scanned: list[Block], source: Source) -> list[Rule]:
 
 
 def _rule(fence: Block, title: str, source: Source) -> Rule | None:
-    body, at = steps.body_of(fence, source)
-    node = tree.read(body, at, source, "model")
+    node = tree.read(fence.body(source), source, "model")
     if node is None and not source.any_error:
         source.report("script.empty-rule", fence.start, field="model")
     place = Place("", source, kind=SCRIPT, key="model")
     rule = section(lambda answers, **given: Rule(title, answers or (), **given), _KEYS)
-    return None if node is None else record.value(rule, node, place)
+    return None if node is None else value_types.read_value(rule, node, place)
 
 
-def _calls(action: str) -> Key:
-    """Return the row of the calls of an action: one, or a list of them."""
+def _calls(action: str) -> ValueType:
+    """Return the type of the calls of an action: one, or a list of them."""
     names = script.ACTIONS[action]
-    row = section(lambda **values: Call(action, values), {name: _VALUES.get(name, ANY).must for name in names})
+    one = section(lambda **values: Call(action, values), {name: _VALUES.get(name, ANY).must for name in names})
 
     def read(node: Node, place: Place) -> list[Call]:
         called = []
         for item in node.items if is_list(node) else [node]:
             if is_text(item) and len(names) == 1:
                 called.append(Call(action, {names[0]: ANY.read(item, place)}))
-            elif (call := record.value(row, item, place)) is not None:
+            elif (call := value_types.read_value(one, item, place)) is not None:
                 called.append(call)
         return called
 
-    return Key(row.accepted, read)
+    return ValueType(one.accepted, read)
 
 
 def _seconds(text: str) -> float | None:
@@ -99,12 +98,13 @@ _VALUES = {"arguments": DATA}
 _ANSWER = section(
     _answer,
     {
-        "say": ANY, **{action: _calls(action) for action in script.ACTIONS}, "data": Key("a value", record.anything),
+        "say": ANY, **{action: _calls(action) for action in script.ACTIONS},
+        "data": ValueType("a value", value_types.anything),
         "fault": choice(*script.FAULTS), "tokens": section(dict, {"in": COUNT, "out": COUNT}),
         "seconds": scalar(f"seconds from 0 to {script.LONGEST_SECONDS:g}", _seconds, plain=True),
     },
 )  # fmt: skip
-_KEYS: Mapping[str, Key] = {
+_KEYS: Mapping[str, ValueType] = {
     "when": list_of(ANY, single=True), "times": COUNT, "tools": BOOLEAN,
     "answers": list_of(_ANSWER, "a list with at least one answer", least=1).must,
 }  # fmt: skip

@@ -10,8 +10,10 @@ from idumb.domain import agent, paths, permissions, settings
 from idumb.domain.finding import did_you_mean
 from idumb.domain.proof import gate_table
 from idumb.domain.settings import MESSAGE_FIELDS
-from idumb.markdown.syntax import record
-from idumb.markdown.syntax.record import (
+from idumb.markdown.syntax import value_types
+from idumb.markdown.syntax.source import Place
+from idumb.markdown.syntax.tree import Node, is_map, is_text
+from idumb.markdown.syntax.value_types import (
     ANY,
     BOOLEAN,
     COUNT,
@@ -20,18 +22,16 @@ from idumb.markdown.syntax.record import (
     TEXT,
     TEXTS,
     BadValue,
-    Key,
+    ValueType,
     choice,
-    each,
+    integer,
     list_of,
+    mapping_of,
     matching,
     pattern,
     scalar,
     section,
-    whole,
 )
-from idumb.markdown.syntax.source import Place
-from idumb.markdown.syntax.tree import Node, is_map, is_text
 
 # Single values
 
@@ -63,13 +63,13 @@ def _glob(node: Node, place: Place) -> str:
 _SIZE = scalar("a size such as 512M, 4G or a number of bytes", _size, {"type": ["integer", "string"]})
 _MONEY = scalar("an amount of dollars above 0, such as 2.50", _money, {"type": "number"}, plain=True)
 _TEMPLATE_NAME = pattern("the name of a template in .idumb/prompts/, without .md", rf"(?!.*\.md$){TEMPLATE}")
-_LEVEL, _PERCENT = whole(0, 2, "a level: 0, 1 or 2"), whole(1, 100)
+_LEVEL, _PERCENT = integer(0, 2, "a level: 0, 1 or 2"), integer(1, 100)
 ARGUMENTS = list_of(ANY)
 _VARIABLES = list_of(
     pattern("the name of an environment variable, without its value", "(?!IDUMB_)[A-Za-z_][A-Za-z0-9_]*"),
     "a list of names",
 )
-_GLOBS = list_of(Key("a text", _glob), "a list of paths and globs")
+_GLOBS = list_of(ValueType("a text", _glob), "a list of paths and globs")
 _BRANCH = matching(
     "the name of a branch; {phase} is replaced by the number of the phase",
     lambda text: text.strip() and "{" not in text.replace("{phase}", ""),
@@ -83,13 +83,13 @@ _TRAILER = re.compile(r"(?im)^[ \t]*Idumb-[\w-]*:")
 
 
 def _message(node: Node, _: Place) -> str:
-    problem = _message_problem(node.text.s) if is_text(node) else ("a text", "")
+    problem = _message_problem(node.value) if is_text(node) else ("a text", "")
     if problem is not None:
         raise BadValue(node, *problem)
-    return node.text.s
+    return node.value
 
 
-_MESSAGE = Key("a text", _message)
+_MESSAGE = ValueType("a text", _message)
 
 
 def _message_problem(template: str) -> tuple[str, str] | None:
@@ -127,21 +127,21 @@ def _gates(node: Node, place: Place) -> dict[str, settings.GateSettings]:
         raise BadValue(node)
     gates = {}
     for key, below in node.pairs:
-        name, inner = key.text.s, place.inner(key.text.s, key.start)
-        if name not in gate_table.KNOWN and {each.text.s for each in below.items}.isdisjoint(_OF_OWN_GATES):
+        name, inner = key.value, place.inner(key.value, key.start)
+        if name not in gate_table.KNOWN and {each.value for each in below.items}.isdisjoint(_OF_OWN_GATES):
             inner.report("config.unknown-key", key.start, name, _GATE_NAMES, owner="`gates`")
         elif name not in gate_table.KNOWN and not _OWN_NAME.fullmatch(name):
             accepted = "a name of small letters and digits, with single hyphens between"
             inner.report("config.bad-value", key.start, name, name=inner.name, accepted=accepted)
-        elif (gate := record.value(_GATE, below, inner)) is not None:
+        elif (gate := value_types.read_value(_GATE, below, inner)) is not None:
             gates[name] = gate
     return gates
 
 
 def _sandbox(node: Node, place: Place) -> permissions.SandboxSettings:
     """Read the section, or the short form `sandbox: auto`."""
-    if is_text(node) and node.text.s in permissions.SANDBOXES:
-        return permissions.SandboxSettings(node.text.s)
+    if is_text(node) and node.value in permissions.SANDBOXES:
+        return permissions.SandboxSettings(node.value)
     read: permissions.SandboxSettings = _SANDBOX.read(node, place)
     return read
 
@@ -203,20 +203,20 @@ _RUN = section(
         "check_idle_timeout": DURATION,
     },
 )  # fmt: skip
-KEYS: Mapping[str, Key] = {
+KEYS: Mapping[str, ValueType] = {
     "builder": TEXT,
     "validator": TEXT,
-    "bindings": each(_BINDING, _BINDING_NAME),
+    "bindings": mapping_of(_BINDING, _BINDING_NAME),
     "git": _GIT,
     "run": _RUN,
     "protected": _GLOBS,
     "environment": _VARIABLES,
     "limits": _LIMITS,
-    "gates": Key("keys with values", _gates, schema={"type": "object", "additionalProperties": _GATE.schema}),
+    "gates": ValueType("keys with values", _gates, schema={"type": "object", "additionalProperties": _GATE.schema}),
     "levels": section(dict, {"1": DURATION, "2": DURATION}),
     "roles": section(dict, dict.fromkeys(agent.ROLES, _ROLE)),
     "profile": TEXT,
-    "profiles": each(section(dict, dict.fromkeys(agent.ROLES, TEXT)), pattern("a name without spaces", _NAME)),
+    "profiles": mapping_of(section(dict, dict.fromkeys(agent.ROLES, TEXT)), pattern("a name without spaces", _NAME)),
     "ceilings": section(dict, {"task": _ceiling, "run": _ceiling}),
     "breaker": section(dict, {"failures": COUNT, "time": DURATION}),
     "retry": section(dict, {"calls": COUNT, "pause": DURATION}),
@@ -236,4 +236,4 @@ KEYS: Mapping[str, Key] = {
 
 def schema() -> dict[str, Any]:
     """Return the JSON Schema of the configuration, for editors."""
-    return record.document_schema(".idumb/config.yaml", KEYS)
+    return value_types.document_schema(".idumb/config.yaml", KEYS)

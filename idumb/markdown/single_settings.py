@@ -20,10 +20,10 @@ from idumb.domain.finding import Finding, did_you_mean
 from idumb.domain.notice import Notify
 from idumb.domain.settings import Settings
 from idumb.markdown import configuration, setting_rows
-from idumb.markdown.syntax import record, tree
-from idumb.markdown.syntax.record import BOOLEAN, NULLS, Key, choice, list_of, matching, section
+from idumb.markdown.syntax import tree, value_types
 from idumb.markdown.syntax.source import CONFIG, Place, Source
 from idumb.markdown.syntax.tree import Node
+from idumb.markdown.syntax.value_types import BOOLEAN, NULLS, Keys, ValueType, choice, list_of, matching, section
 from idumb.system import child_process, user_folders
 
 _Names = tuple[str, ...]
@@ -57,12 +57,12 @@ def overridden(settings: Iterable[Setting]) -> Iterator[Setting]:
         yield one._replace(value=value, source=variable) if variable and not one.of_user else one
 
 
-def _of(keys: Mapping[str, Key], data: bytes | None, path: str, usual: Any, *, of_user: bool) -> Iterator[Setting]:
+def _of(keys: Keys, data: bytes | None, path: str, usual: Any, *, of_user: bool) -> Iterator[Setting]:
     root, source = configuration.parsed(data or b"", path, configuration.MAX_BYTES, CONFIG)
     for names, key in _leaves(keys):
-        node = None if root is None else tree.find(root, *names)[1]
+        node = None if root is None else tree.find(root, *names)
         is_set = node is not None and not node.is_null
-        place = f"{path}:{source.place(node.start)[0]}" if node is not None and is_set else "default"
+        place = f"{path}:{source.line_number(node.start)}" if node is not None and is_set else "default"
         value = _shown(node, source.text) if node is not None and is_set else None
         yield Setting(".".join(names), key.accepted, _default(usual, names), value, place, of_user)
 
@@ -81,8 +81,8 @@ def _default(usual: Any, names: tuple[str, ...]) -> Any:
     return list(usual) if isinstance(usual, tuple) else usual
 
 
-def _leaves(keys: Mapping[str, Key], above: _Names = ()) -> Iterator[tuple[_Names, Key]]:
-    """Yield the names of each setting, and its row."""
+def _leaves(keys: Keys, above: _Names = ()) -> Iterator[tuple[_Names, ValueType]]:
+    """Yield the names of each setting, and its type."""
     for name, key in keys.items():
         if key.keys:
             yield from _leaves(key.keys, (*above, name))
@@ -185,7 +185,7 @@ def _with_value(source: Source, root: Node | None, keys: Sequence[str], value: s
     text = source.text
     node, depth = root, 0
     while node is not None and node.kind == tree.MAP and depth < len(keys):
-        _, below = tree.find(node, keys[depth])
+        below = tree.find(node, keys[depth])
         if below is None:
             break
         node, depth = below, depth + 1
@@ -194,14 +194,14 @@ def _with_value(source: Source, root: Node | None, keys: Sequence[str], value: s
     if depth == len(keys) or (node.is_null and depth > 0):
         return _replaced(text, node, keys[depth:], value, shown)
     if node.kind != tree.MAP:
-        raise _not_editable(shown, source.place(node.start)[0])
+        raise _not_editable(shown, source.line_number(node.start))
     if text[node.start : node.start + 1] == "{":
         rest = ", " if node.items else ""
         return f"{text[: node.start + 1]}{_flow(keys[depth:], value)}{rest}{text[node.start + 1 :]}"
     if depth == 0:
         return _appended(text, _block(keys, value, ""))
     first = node.items[0].start
-    indent = text[source.starts[source.line_of(first)] : first]
+    indent = text[source.starts[source.line_index(first)] : first]
     block = _block(keys[depth:], value, indent)
     return text[:first] + block.removeprefix(indent).replace("\n", _end(text)) + indent + text[first:]
 
@@ -273,5 +273,5 @@ def read_user_file(data: bytes, shown: str) -> tuple[Notify | None, tuple[Findin
     """Return the settings of the user's file, and what is wrong with it. `shown` is its name in messages."""
     node, source = configuration.parsed(data, shown, _MAX_BYTES, CONFIG)
     place = Place("", source, kind=CONFIG, key="configuration")
-    given = None if node is None or source.any_error else record.value(_FILE, node, place)
+    given = None if node is None or source.any_error else value_types.read_value(_FILE, node, place)
     return (given or {}).get("notify"), source.sorted()

@@ -40,16 +40,16 @@ def phases(heading: str, second: str) -> str:
 
 
 def counts(path: str, files: Mapping[str, str], kind: str | None = None) -> tuple[str, Counter[str]]:
-    """Return the format, and how many forms match the table, are used and are listed."""
+    """Return the format, and how many signs match the table, are used and are listed."""
     source = Sources(path, files)
     plan = registry.opened(source, kind)
     rows = {(name, line) for name, line, _ in plan.unread}
     found: Counter[str] = Counter()
-    for file in filter(lambda each: each.is_swept, source.opened.values()):
-        for line, forms in file.matched():
-            used = file.used.get(line, set()).intersection(forms)
-            left = len(forms) - len(used)
-            found += Counter(matched=len(forms), used=len(used), listed=left if (file.path, line) in rows else 0)
+    for file in filter(lambda each: each.lists_unread, source.opened.values()):
+        for line, signs in file.matched():
+            used = file.used.get(line, set()).intersection(signs)
+            left = len(signs) - len(used)
+            found += Counter(matched=len(signs), used=len(used), listed=left if (file.path, line) in rows else 0)
     return plan.kind, found
 
 

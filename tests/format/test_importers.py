@@ -11,9 +11,9 @@ from msgspec.structs import replace
 from idumb.domain.errors import InputError
 from idumb.domain.finding import errors
 from idumb.domain.plans import imported
-from idumb.domain.plans.imported import Placed
+from idumb.domain.plans.imported import Target
 from idumb.domain.plans.source_tasks import SourcePlan, SourceTask, unproven
-from idumb.markdown.importers import forms, registry, task_managers
+from idumb.markdown.importers import registry, signs, task_managers
 from idumb.markdown.plan_files import PlanningFolder
 from idumb.markdown.plans import plan_parser
 from tests.format import golden
@@ -82,7 +82,7 @@ def test_an_imported_plan_follows_its_source_and_keeps_what_a_person_added() -> 
     plan = plan_parser.parse(own.encode(), "p").plan
     assert plan
     ids = imported.ids("7", changed.tasks, {now.id: id for id, now in imported.pairs(plan, changed).items()})
-    after, changes = imported.updated(own, plan, changed, Placed("7", "01", ids, lambda _: False))
+    after, changes = imported.updated(own, plan, changed, Target("7", "01", ids, lambda _: False))
     assert changes == (
         "T7-02 has another mark in the source",
         "T7-05 changed in the source",
@@ -93,7 +93,7 @@ def test_an_imported_plan_follows_its_source_and_keeps_what_a_person_added() -> 
     assert errors(parsed.findings) == ()
     assert [task.title for task in parsed.plan.tasks][-2:] == ["Check all", "Ship"]
     assert parsed.plan.tasks[4].acceptance[0].command == "pytest -q"
-    again, none = imported.updated(after, parsed.plan, changed, Placed("7", "01", ids, lambda _: False))
+    again, none = imported.updated(after, parsed.plan, changed, Target("7", "01", ids, lambda _: False))
     assert (again, none) == (after, ())
 
 
@@ -140,4 +140,4 @@ def test_only_what_looks_like_a_file_of_the_repository_is_one() -> None:
         "see `console.log`, `a.py`, `.eslintrc.json` and src/x-y.ts, not /home/me/my-app/src/a.ts,"
         " ~/my-notes/b.md or `x.y.z`; ./b/c.md too"
     )
-    assert forms.paths_in(text) == ("a.py", ".eslintrc.json", "src/x-y.ts", "b/c.md")
+    assert signs.paths_in(text) == ("a.py", ".eslintrc.json", "src/x-y.ts", "b/c.md")

@@ -9,7 +9,8 @@ from typing import Any
 import jsonschema
 
 from idumb.markdown.plans import frontmatter, plan_parser
-from idumb.markdown.syntax import record, tree
+from idumb.markdown.syntax import tree, value_types
+from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.source import Source
 from idumb.system import shipped
 from tests.format import golden
@@ -26,9 +27,9 @@ def front_matter(data: bytes) -> Any:
     source = Source(data.decode(), "01-PLAN.md")
     end = next(n for n, line in enumerate(source.lines[1:], 1) if line.rstrip() == "---")
     text = "".join(f"{line}\n" for line in source.lines[1:end])
-    node = tree.read(text, lambda index: index, source, "frontmatter")
+    node = tree.read(Text(text), source, "frontmatter")
     assert node is not None
-    return record.anything(node)
+    return value_types.anything(node)
 
 
 def errors(data: bytes) -> list[str]:

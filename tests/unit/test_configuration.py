@@ -25,7 +25,8 @@ from idumb.domain.settings import (
     Settings,
 )
 from idumb.markdown import configuration, setting_rows
-from idumb.markdown.syntax import record, tree
+from idumb.markdown.syntax import tree, value_types
+from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.source import Source
 from tests.support.cases import every
 
@@ -251,9 +252,9 @@ def test_the_schema_for_editors_accepts_what_the_reader_accepts() -> None:
     validator = jsonschema.Draft202012Validator(setting_rows.schema())
     wrong = ("biulder: x", "run: {max_attempts: 0}", "git: {commit: tsak}", "bindings: {steps: {adapter: x}}", "ask: 3")
     for text in (FULL, "sandbox: auto", "gates: {mine: {run: make}, types: {run: [a, b]}}", *wrong):
-        node = tree.read(text, lambda at: at, Source(text, ""), "")
+        node = tree.read(Text(text), Source(text, ""), "")
         assert node is not None
-        refused = [text for _ in validator.iter_errors(record.anything(node))][:1]
+        refused = [text for _ in validator.iter_errors(value_types.anything(node))][:1]
         assert (bool(refused), configuration.read(text.encode())[0] is None) == (text in wrong, text in wrong), text
 
 
@@ -261,12 +262,12 @@ def test_a_key_is_located_at_its_line_and_a_missing_one_where_it_belongs(tmp_pat
     (tmp_path / ".idumb").mkdir()
     place = tmp_path / ".idumb/config.yaml"
     place.write_text(FULL, encoding="utf-8")
-    assert configuration.place(str(tmp_path), "bindings", "coder") == (4, 3)
-    assert configuration.place(str(tmp_path), "bindings", "coder", "options", "names") == (13, 25)
-    assert configuration.place(str(tmp_path), "bindings", "nobody") == (3, 1)
-    assert configuration.place(str(tmp_path), "builder", "adapter") == (1, 1)
+    assert configuration.position(str(tmp_path), "bindings", "coder") == (4, 3)
+    assert configuration.position(str(tmp_path), "bindings", "coder", "options", "names") == (13, 25)
+    assert configuration.position(str(tmp_path), "bindings", "nobody") == (3, 1)
+    assert configuration.position(str(tmp_path), "builder", "adapter") == (1, 1)
     for text in ("bindings: [", "- a\n", "", "\x00"):
         place.write_text(text, encoding="utf-8")
-        assert configuration.place(str(tmp_path), "bindings", "coder") == (1, 1)
+        assert configuration.position(str(tmp_path), "bindings", "coder") == (1, 1)
     place.unlink()
-    assert configuration.place(str(tmp_path), "bindings", "coder") == (1, 1)
+    assert configuration.position(str(tmp_path), "bindings", "coder") == (1, 1)

@@ -10,9 +10,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec.structs import asdict
 
 from idumb.app.ports import ParsedPlan
-from idumb.domain.plans.plan import SOURCE_DONE, Task
+from idumb.domain.plans.plan import SOURCE_DONE, Span, Task
 from idumb.domain.plans.source_tasks import CHANGE, ORDER, SOURCE_ID, Need, SourcePlan, SourceTask, claims
-from idumb.markdown.importers import forms
+from idumb.markdown.importers import signs
 from idumb.markdown.importers.source_file import Format, Near, SourceFile, ids, of, text
 from idumb.markdown.plans import plan_parser
 from idumb.markdown.syntax.outline import Entry
@@ -43,7 +43,7 @@ def _checklist(file: SourceFile, _near: Near) -> SourcePlan:
     file.candidates = numbered if not top else {item.line for _, _, item in steps if not item.level}
     for part in (*file.outline.headings, *file.outline.items):
         if part.line in lines or (not top and any(heading.line in lines for heading in part.path)):
-            file.use(part.line, forms.TASK)
+            file.use(part.line, signs.TASK)
     rows = _named(top) or [(id, item.text, item) for id, item in zip(_ids(top), top, strict=True)] or _numbered(steps)
     tasks: list[SourceTask] = []
     for place, (id, title, entry) in enumerate(rows):
@@ -64,10 +64,10 @@ def _ids(top: list[Entry]) -> list[str]:
 
     Items of the same words under the same heading get numbers.
     """
-    names = [forms.id_of_words(item.text) for item in top]
+    names = [signs.id_of_words(item.text) for item in top]
     repeated = Counter(names)
     ids = (
-        f"{forms.id_of_words(item.path[-1].text)}-{name}" if repeated[name] > 1 and item.path else name
+        f"{signs.id_of_words(item.path[-1].text)}-{name}" if repeated[name] > 1 and item.path else name
         for name, item in zip(names, top, strict=True)
     )
     return list(_told_apart(ids))
@@ -135,13 +135,13 @@ def _cursor(file: SourceFile, _near: Near) -> SourcePlan:
         if status not in _STATES:
             file.note(front.line(of(todo, "status")), f"the status {status} of todo {number}: {title}")
         needs = tuple(Need(each, file.path, front.line(needed)) for each in ids(needed))
-        files = forms.paths_in(title)
+        files = signs.paths_in(title)
         said = [f"{status} in the source"] if status == "cancelled" else []
         tasks.append(
             SourceTask(
                 text(todo, "id") or str(number), title, files=claims(files), done=_STATES.get(status, False),
                 needs=needs, after=(len(tasks) - 1,) if tasks and not needs else (),
-                inferred=(*([] if needs else [ORDER]), *forms.guessed(files), *said), path=file.path,
+                inferred=(*([] if needs else [ORDER]), *signs.guessed(files), *said), path=file.path,
                 line=front.line(todo),
             )
         )  # fmt: skip
@@ -182,17 +182,17 @@ def _gsd(file: SourceFile, near: Near) -> SourcePlan:
     for task in plan.tasks:
         _use(file, task, is_open=not done and SOURCE_DONE not in task.extra)
     for criterion in plan.success_criteria:
-        file.use(criterion.span.line if criterion.span is not None else 1, *forms.ALL)
+        file.use(criterion.span.line if criterion.span is not None else 1, *signs.ALL)
     values = {"depends_on": plan.depends_on, "wave": (plan.wave or 0) > 1, "requirements": plan.requirements,
               "user_setup": plan.setup}  # fmt: skip
     file.headings = True
-    starts = [file.line_at(task.span.start) for task in plan.tasks if task.span is not None]
+    starts = [task.span.line for task in plan.tasks if task.span is not None]
     for heading in file.outline.headings:
         if bisect_right(starts, heading.line) < bisect_left(starts, heading.end):
-            file.use(heading.line, forms.TASK)  # the tasks in it are read
+            file.use(heading.line, signs.TASK)  # the tasks in it are read
     for name, span in plan.spans.items():
         if values.get(name):  # an imported plan does not say it
-            file.use(span.line, *forms.ALL)
+            file.use(span.line, *signs.ALL)
             file.note(span.line, f"{name} of the plan")
     ids = {task.id: task.extra.get(SOURCE_ID) or task.id for task in plan.tasks}
     tasks = tuple(_task(task, file, ids, done=done) for task in plan.tasks)
@@ -201,25 +201,23 @@ def _gsd(file: SourceFile, near: Near) -> SourcePlan:
 
 def _use(file: SourceFile, task: Task, *, is_open: bool) -> None:
     """Note that the lines of a task are its text; of an open one, marks and statuses beside its fields are not read."""
-    begin, end = (task.span.start, task.span.end) if task.span is not None else (0, 0)
-    first = file.line_at(begin)
-    spans = task.spans.values()
-    read = {line for each in spans for line in range(file.line_at(each.start), file.line_at(each.end) + 1)}
-    for line in range(first, first + file.text.count("\n", begin, end) + 1):
-        file.use(line, *forms.ALL)
+    whole, last_line = task.span or Span(0, 0, 1), file.source.line_number
+    read = {line for each in task.spans.values() for line in range(each.line, last_line(each.end) + 1)}
+    for line in range(whole.line, whole.line + file.text.count("\n", whole.start, whole.end) + 1):
+        file.use(line, *signs.ALL)
         text = file.outline.lines[line - 1]
-        if is_open and (line == first or (task.notation == "tag" and _TICKED.match(text))):
-            said = forms.found(_OPEN.sub("", text), None, headings=False)
-            file.used[line] -= {forms.MARK, forms.STATUS}.intersection(said)
+        if is_open and (line == whole.line or (task.notation == "tag" and _TICKED.match(text))):
+            said = signs.found(_OPEN.sub("", text), None, headings=False)
+            file.used[line] -= {signs.MARK, signs.STATUS}.intersection(said)
         elif is_open and line not in read:
-            file.used[line].discard(forms.STATUS)
+            file.used[line].discard(signs.STATUS)
 
 
 def _task(task: Task, file: SourceFile, ids: Mapping[str, str], *, done: bool) -> SourceTask:
     about = "\n\n".join(filter(None, (task.description, task.references)))
     line = task.span.line if task.span is not None else 1
     own = {"id": ids[task.id], "description": about, "depends_on": (),
-           "files": task.files or claims(forms.paths_in(task.title))}  # fmt: skip
+           "files": task.files or claims(signs.paths_in(task.title))}  # fmt: skip
     guessed = any(claim.verb == CHANGE for claim in task.files or ())
     return SourceTask(
         **{**asdict(task), **own}, done=done or SOURCE_DONE in task.extra,

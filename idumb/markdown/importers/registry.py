@@ -51,7 +51,7 @@ def opened(source: Sources, kind: str | None = None, tag: str = "") -> SourcePla
 def _read(source: Sources, name: str, kind: str | None, tag: str) -> SourcePlan:
     file = source.open(name)
     found = _format_of(file, kind)
-    file.is_swept = found is not TASK_MASTER
+    file.lists_unread = found is not TASK_MASTER
     if tag and found is not TASK_MASTER:
         raise _unknown(file.path, "has no tags: only files of task-master have", hint="Omit --tag")
     folder = posixpath.dirname(name)

@@ -13,21 +13,22 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from idumb.domain.plans.source_tasks import Need, SourcePlan, SourceTask, Unread, claims
-from idumb.markdown.importers import forms
-from idumb.markdown.importers.forms import References
+from idumb.markdown.importers import signs
+from idumb.markdown.importers.signs import References
 from idumb.markdown.syntax import outline, tree
+from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.outline import Entry, Outline
-from idumb.markdown.syntax.record import NULLS
 from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map
+from idumb.markdown.syntax.value_types import NULLS
 
 
 class SourceFile:
-    """A text with its path. Readers say by line which forms they used, and `unread` lists the others.
+    """A text with its path. Readers say by line which signs they used, and `unread` lists the others.
 
-    `references` is how ids look in the format, `headings` whether a numbered heading may be
-    a task, `candidates` lines of what else may be one, and `sees_fences` whether the tool reads code fences. Only a
-    file that `is_swept` is a part of the source; others were opened for what they add to it.
+    `references` is how ids look in the format, `headings` whether a numbered heading may be a task, `candidates` lines
+    of what else may be one, `sees_fences` whether the tool reads code fences. `lists_unread`: the file is a part of the
+    source; others were opened for what they add to it.
     """
 
     def __init__(self, path: str, text: str) -> None:
@@ -35,7 +36,7 @@ class SourceFile:
         self.text = text.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
         self.references: References | None = None
         self.candidates: set[int] = set()
-        self.headings = self.sees_fences = self.is_swept = False
+        self.headings = self.sees_fences = self.lists_unread = False
         self.used: defaultdict[int, set[str]] = defaultdict(set)
         self.notes: list[Unread] = []
 
@@ -51,9 +52,6 @@ class SourceFile:
     def outline(self) -> Outline:
         return outline.read(self.source, self.front.last)
 
-    def line_at(self, offset: int) -> int:
-        return self.source.line_of(offset) + 1
-
     def note(self, line: int, text: str) -> None:
         self.notes.append((self.path, line, text))
 
@@ -66,21 +64,21 @@ class SourceFile:
             line = self.front.line(node)
             above = self.front.source.lines[line - 2].rstrip() if line > 1 else ""
             for each in (line, line - 1) if above.endswith(":") else (line,):
-                self.use(each, *forms.ALL)
+                self.use(each, *signs.ALL)
 
     def take(self, entry: Entry, without: Collection[int] = ()) -> None:
         """Note that an entry is a task, and that its other lines are kept as its text."""
         lines = [line for line in outline.span(entry) if line not in without]
         self.carry(lines)
-        self.use(entry.line, forms.TASK, *([forms.STATUS] if entry.done else ()))
+        self.use(entry.line, signs.TASK, *([signs.STATUS] if entry.done else ()))
         if not entry.is_clear:
-            self.used[entry.line].discard(forms.BOX)
+            self.used[entry.line].discard(signs.BOX)
 
     def carry(self, lines: Collection[int]) -> None:
         """Note that lines are kept as text of a task. A box in it is only kept if it is that of an item."""
         for line in lines:
             item = self.outline.by_line.get(line)
-            self.use(line, forms.MARK, *([forms.BOX] if item is not None and item.mark is not None else []))
+            self.use(line, signs.MARK, *([signs.BOX] if item is not None and item.mark is not None else []))
 
     def needs(self, lines: Collection[int], own: str, at: int) -> tuple[Need, ...]:
         """Return the dependencies that lines of a task state, and note what was read. Its `own` id is in line `at`."""
@@ -102,40 +100,40 @@ class SourceFile:
         self.take(item, others)
         lines = {*outline.span(item)} - others
         needs = self.needs(lines, id, item.line)
-        files = forms.paths_in(title)
+        files = signs.paths_in(title)
         below = self.outline.text(item.line + 1, item.end, item.column, others)
         return SourceTask(
             id, title or id, "\n\n".join(filter(None, (about, below))), files=claims(files), done=item.done,
-            needs=needs, after=after, inferred=(*([order] if after else []), *forms.guessed(files)), path=self.path,
+            needs=needs, after=after, inferred=(*([order] if after else []), *signs.guessed(files)), path=self.path,
             line=item.line,
         )  # fmt: skip
 
     def unread(self) -> list[Unread]:
         """Return what no reader used, in order."""
-        if not self.is_swept:
+        if not self.lists_unread:
             return self.notes
         lines = self.outline.lines
         broken = ((self.path, f.line, f"{f.message}: {lines[f.line - 1].strip()}") for f in self.outline.broken)
         rows = [*self.notes, *broken]
         for line, found in self.matched():
-            left = [form for form in found if form not in self.used.get(line, ())]
+            left = [sign for sign in found if sign not in self.used.get(line, ())]
             if left:
-                text = forms.row(lines[line - 1], left, used=bool(self.used.get(line)))
+                text = signs.row(lines[line - 1], left, used=bool(self.used.get(line)))
                 rows.append((self.path, line, text))
         return sorted(rows, key=lambda row: row[1])
 
     def matched(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield each line that has forms of the table, with these."""
+        """Yield each line that has signs of the table, with these."""
         skipped = self.outline.hidden if self.sees_fences else self.outline.hidden | self.outline.fenced
         tasks = self.candidates | {item.line for item in self.outline.items if item.is_boxless}
         for number, line in enumerate(self.outline.lines, 1):
             if number <= self.front.last:
-                found = list(forms.in_front_matter(line))
+                found = list(signs.in_front_matter(line))
             elif number in skipped:
                 continue
             else:
-                found = list(forms.found(line, self.references, headings=self.headings))
-                found += [forms.TASK] if number in tasks and forms.TASK not in found else []
+                found = list(signs.found(line, self.references, headings=self.headings))
+                found += [signs.TASK] if number in tasks and signs.TASK not in found else []
             if found:
                 yield number, found
 
@@ -211,7 +209,7 @@ class Front(Struct, frozen=True):
         return not all(self.value(name) is None for name in names)
 
     def line(self, node: Node | None) -> int:
-        return self.source.line_of(node.start) + 1 if self.source is not None and node is not None else 1
+        return self.source.line_number(node.start) if self.source is not None and node is not None else 1
 
 
 def of(node: Node | None, name: str) -> Node | None:
@@ -252,7 +250,7 @@ def front_matter(text: str) -> Front:
     quoted = _AT.sub(lambda line: f"{line[1]}{_quoted(line[2])}", match[1])  # Backlog.md writes `- @name`
     for yaml in (match[1], quoted, _UNQUOTED.sub(lambda line: f"{line[1]}{_quoted(line[2])}", quoted)):
         source = Source(before + yaml, "")
-        node = tree.read(yaml, lambda index: index + len(before), source, "front matter")
+        node = tree.read(Text(yaml, [(0, len(before))]), source, "front matter")
         if is_map(node) and not any(f.code == "yaml.unreadable" for f in source.findings):
             return Front(last, node if _is_whole(node) else None, source)
     return Front(last)

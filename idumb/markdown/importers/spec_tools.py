@@ -9,8 +9,8 @@ from msgspec.structs import replace
 
 from idumb.domain import canonical_json
 from idumb.domain.plans.source_tasks import ORDER, Need, SourcePlan, SourceTask, claims
-from idumb.markdown.importers import forms
-from idumb.markdown.importers.forms import References, bare_id
+from idumb.markdown.importers import signs
+from idumb.markdown.importers.signs import References, bare_id
 from idumb.markdown.importers.source_file import Format, Near, SourceFile
 from idumb.markdown.syntax import outline
 from idumb.markdown.syntax.outline import Entry
@@ -97,7 +97,7 @@ def _openspec(file: SourceFile, near: Near) -> SourcePlan:
     tasks: list[SourceTask] = []
     for place, item in enumerate(items.values()):
         match = _OPEN_TASK.match(item.text)
-        id, title = (match[1], match[2]) if match is not None else (forms.id_of_words(item.text), item.text)
+        id, title = (match[1], match[2]) if match is not None else (signs.id_of_words(item.text), item.text)
         about = item.path[-1].text if item.path else ""
         after = (place - 1,) if place else ()
         tasks.append(file.task(item, id, title, about, after, ORDER, items.keys()))
@@ -166,16 +166,16 @@ def _section(file: SourceFile, heading: Entry, id: str, title: str, own: SourceT
     file.take(heading)
     for n in outline.span(heading):
         if all(bare_id(found[0]) == bare_id(id) for found in _KITTY_REFERENCES.id.finditer(file.outline.lines[n - 1])):
-            file.use(n, forms.MENTION)
+            file.use(n, signs.MENTION)
     boxes = [item for item in file.outline.items if heading.line < item.line < heading.end and item.mark is not None]
     about, needs = file.outline.text(heading.line + 1, heading.end), _stated(file, heading, id)
-    found = forms.paths_in(about)
+    found = signs.paths_in(about)
     files = own.files if own is not None else claims(found)
     done = lane in _DONE if lane or own is not None else bool(boxes) and all(box.done for box in boxes)
     task = SourceTask(id, title, about, files=files, done=done, needs=needs, path=file.path, line=heading.line)
     if own is None:
         guessed = ("Depends on: what the text names as dependencies",) if needs else ()
-        return replace(task, inferred=(*guessed, *forms.guessed(found)))
+        return replace(task, inferred=(*guessed, *signs.guessed(found)))
     return replace(task, description=f"{about}\n\n{own.description}".strip(), needs=(*own.needs, *needs))
 
 
@@ -197,13 +197,13 @@ def _package(file: SourceFile, lanes: Mapping[str, str]) -> tuple[SourceTask, st
     """Return the work package of a prompt file, and its lane, or ""; None for another file."""
     if not _is_prompt(file):
         return None
-    front, file.references, file.is_swept = file.front, _KITTY_REFERENCES, True
+    front, file.references, file.lists_unread = file.front, _KITTY_REFERENCES, True
     id, line = front.text("work_package_id"), front.line(front.value("dependencies"))
     needs: list[Need] = []
     for text in front.texts("dependencies"):
         found, used = _KITTY_REFERENCES.statement(text)
         needs += [Need(each, file.path, line) for each in found]
-        if forms.MENTION not in used:
+        if signs.MENTION not in used:
             file.note(line, f"dependencies: {text}")
     for name in ("dependencies", "lane", "status", "subtasks"):
         file.use_value(front.value(name))
@@ -214,7 +214,7 @@ def _package(file: SourceFile, lanes: Mapping[str, str]) -> tuple[SourceTask, st
         file.note(front.line(front.value("lane") or front.value("status")), f"the lane {lane} of {id}")
     file.carry(range(front.last + 1, len(file.outline.lines) + 1))
     for item in file.outline.items:
-        file.use(item.line, forms.TASK, forms.MENTION)
+        file.use(item.line, signs.TASK, signs.MENTION)
     about = file.outline.text(front.last + 1, len(file.outline.lines) + 1)
     files, at = claims(front.texts("owned_files")), front.line(front.value("work_package_id"))
     title, done = front.text("title") or id, lane in _DONE

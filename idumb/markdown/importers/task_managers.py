@@ -10,10 +10,11 @@ from collections.abc import Iterator
 from idumb.domain.errors import InputError
 from idumb.domain.plans.source_tasks import Need, SourcePlan, SourceTask, claims, unproven
 from idumb.markdown import phases
-from idumb.markdown.importers import forms, source_file
-from idumb.markdown.importers.forms import References
+from idumb.markdown.importers import signs, source_file
+from idumb.markdown.importers.signs import References
 from idumb.markdown.importers.source_file import Format, Near, SourceFile, Sources, ids, of, text, texts
 from idumb.markdown.syntax import outline, tree
+from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map
 
@@ -71,7 +72,7 @@ def _states(files: list[SourceFile]) -> tuple[str, ...]:
 
 def _of_file(file: SourceFile, states: tuple[str, ...]) -> SourceTask:
     """Return the task of one file. Its sections are text, except those of criteria."""
-    front, file.is_swept = file.front, True
+    front, file.lists_unread = file.front, True
     id, status = front.text("id"), front.text("status")
     prefix = _PREFIX.match(id)
 
@@ -93,13 +94,13 @@ def _of_file(file: SourceFile, states: tuple[str, ...]) -> SourceTask:
     stated = tuple(Need(full(each), file.path, line) for each in ids(front.value("dependencies")))
     told = tuple(need for need in file.needs(lines, id, 0) if BACKLOG.key(need.text) != BACKLOG.key(id))
     named = front.texts("modified_files")
-    found = () if named else forms.paths_in(about)
+    found = () if named else signs.paths_in(about)
     parent = front.text("parent_task_id") or front.text("parent") or (id.rpartition(".")[0] if "." in id else "")
     return SourceTask(
         id, front.text("title"), re.sub(r"\n{3,}", "\n\n", about), done=done, needs=(*stated, *told),
         parent=full(parent), files=claims(named or found), acceptance=unproven(criteria),
         priority=_PRIORITIES.get(front.text("priority").lower(), "normal"),
-        inferred=forms.guessed(found), path=file.path,
+        inferred=signs.guessed(found), path=file.path,
         line=front.line(front.value("id")),
     )  # fmt: skip
 
@@ -118,11 +119,11 @@ def _criteria(file: SourceFile, *, done: bool) -> tuple[tuple[str, ...], set[int
             found.append(" ".join([_NUMBER.sub("", item.text, count=1), *below.split()]))
             file.carry(outline.span(item))
             if item.done and not done:
-                file.used[item.line].discard(forms.BOX)
+                file.used[item.line].discard(signs.BOX)
     return tuple(found), lines
 
 
-BACKLOG = Format("backlog", forms.bare_id, _is_backlog, _backlog)
+BACKLOG = Format("backlog", signs.bare_id, _is_backlog, _backlog)
 
 
 # task-master: `.taskmaster/tasks/tasks.json`, with or without tags. Subtasks become tasks before their parent.
@@ -140,7 +141,7 @@ def _is_task_master(file: SourceFile) -> bool:
 def task_master(file: SourceFile, _near: Near, tag: str = "") -> SourcePlan:
     """Read the tasks of a tag, by default of `master` or else of the first one. Raises ValueError for other JSON."""
     source = Source(file.text, file.path)
-    root = tree.read_json(file.text, lambda index: index, source, "tasks")
+    root = tree.read_json(Text(file.text), source, "tasks")
     if not is_map(root) or source.any_error:
         raise ValueError(source.findings[0].message if source.findings else "it is not a JSON object")
     tags = {name.value: tasks for name, inner in root.pairs if is_list(tasks := of(inner, "tasks"))}
@@ -153,11 +154,11 @@ def task_master(file: SourceFile, _near: Near, tag: str = "") -> SourcePlan:
     for name, tasks in tags.items():
         if name != tag:
             why = f"the tasks of the tag {name}; read them with --tag {shlex.quote(name)}"
-            file.note(file.line_at(tasks.start), why)
+            file.note(file.source.line_number(tasks.start), why)
     for holder in filter(is_map, (root, of(root, tag))):
         for key, value in holder.pairs:
             if value is not rows and is_list(value) and any(map(is_map, value.items)):
-                file.note(file.line_at(value.start), f"the list `{key.value}`")
+                file.note(file.source.line_number(value.start), f"the list `{key.value}`")
     title = f"Tasks of task-master ({tag})" if tag else "Tasks of task-master"
     return SourcePlan(TASK_MASTER.kind, file.path, title, title, tuple(_tasks(file, rows, "")), (), tag)
 
@@ -167,7 +168,7 @@ def _tasks(file: SourceFile, rows: Node, parent: str) -> Iterator[SourceTask]:
     for row in rows.items:
         id = text(row, "id")
         if not id:
-            file.note(file.line_at(row.start), f"a task without an id: {text(row, 'title') or row.value}")
+            file.note(file.source.line_number(row.start), f"a task without an id: {text(row, 'title') or row.value}")
             continue
         whole = f"{parent}.{id}" if parent else id
         if is_list(parts := of(row, "subtasks")):
@@ -177,7 +178,7 @@ def _tasks(file: SourceFile, rows: Node, parent: str) -> Iterator[SourceTask]:
 
 def _task(file: SourceFile, row: Node, id: str, parent: str, siblings: set[str]) -> SourceTask:
     """Return a task or, with `parent`, a subtask, whose dependencies may be numbers of its siblings."""
-    line = file.line_at(row.start)
+    line = file.source.line_number(row.start)
     whole = (f"{parent}.{each}" if each in siblings else each for each in ids(of(row, "dependencies")))
     files = of(row, "relevantFiles")
     paths = tuple(filter(None, (text(each, "path") for each in files.items))) if is_list(files) else ()
@@ -188,17 +189,17 @@ def _task(file: SourceFile, row: Node, id: str, parent: str, siblings: set[str])
     for key, value in row.pairs:
         said = ", ".join(texts(value))
         is_read = key.value in _READ or (key.value == "subtasks" and is_list(value))
-        if not is_read and any(forms.in_front_matter(f"{key.value}: {said}")) and said != parent:
-            file.note(file.line_at(key.start), f"{key.value} of {id}: {said}")
+        if not is_read and any(signs.in_front_matter(f"{key.value}: {said}")) and said != parent:
+            file.note(file.source.line_number(key.start), f"{key.value} of {id}: {said}")
     skipped = (f"{status} in the source",) if status in _LEFT_OUT else ()
-    found = () if paths else forms.paths_in(details)
+    found = () if paths else signs.paths_in(details)
     return SourceTask(
         id, text(row, "title") or id, details, done=status in _DONE,
         needs=tuple(Need(each, file.path, line) for each in whole), parent=parent,
         files=claims(paths or found),
         acceptance=unproven(texts(of(row, "acceptanceCriteria")) or texts(of(row, "testStrategy"))),
         priority=_PRIORITIES.get(text(row, "priority"), "normal"),
-        inferred=(*forms.guessed(found), *skipped), path=file.path, line=line,
+        inferred=(*signs.guessed(found), *skipped), path=file.path, line=line,
     )  # fmt: skip
 
 

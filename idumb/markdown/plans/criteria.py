@@ -38,7 +38,7 @@ _KEYS = ("id", "text", plan.CHECK, _KEEP, *_MARKS, plan.CHANGED)
 _OF_TASKS = (_KEEP, plan.VERIFY, plan.CHANGED)  # proofs that success criteria cannot have
 
 
-class Draft(Struct):
+class CriterionDraft(Struct):
     """A criterion before ids are assigned and Verify is known. `proof` is None without a proof mark."""
 
     text: str
@@ -50,14 +50,14 @@ class Draft(Struct):
     keeps: bool = False
 
 
-def read(node: Node, place: Place, *, task: bool = True) -> list[Draft]:
+def read(node: Node, place: Place, *, task: bool = True) -> list[CriterionDraft]:
     """Return the criteria of a list, or the one on the line of the label; `task` False: they are success criteria."""
     items = node.items if node.kind == LIST or (node.kind == BULLET and node.items) else [node]
     reader = _Reader(place, task)
     return [draft for item in items if (draft := reader.bullet(item) if item.kind == BULLET else reader.yaml(item))]
 
 
-def of_task(node: Node, place: Place) -> list[Draft] | None:
+def of_task(node: Node, place: Place) -> list[CriterionDraft] | None:
     """Read the acceptance criteria of a task; None if it says that it has none."""
     return None if node.is_none else read(node, place)
 
@@ -66,50 +66,50 @@ class _Reader:
     def __init__(self, place: Place, task: bool) -> None:  # noqa: FBT001
         self.place, self.task = place, task
 
-    def bullet(self, item: Node) -> Draft | None:
-        text, box = item.text, BOX.match(item.text.s)
+    def bullet(self, item: Node) -> CriterionDraft | None:
+        text, box = item.text, BOX.match(item.value)
         if box:
             if box[1] != " ":
                 self.place.report("criterion.ticked", item.start, box[0].strip())
             text = text.part(box.end())
-        elif BROKEN_BOX.match(text.s) or _MARKED_BOX.match(text.s):
-            self.place.report("box.malformed", text.at(0), text.s[:40])
+        elif BROKEN_BOX.match(text.value) or _MARKED_BOX.match(text.value):
+            self.place.report("box.malformed", text.at(0), text.value[:40])
             return None
         else:
-            self.place.report("criterion.no-box", item.start, text.s)
+            self.place.report("criterion.no-box", item.start, text.value)
         draft = self.text(text, item)
         if draft:
             self.below(draft, item)
         return draft
 
-    def text(self, text: Text, item: Node) -> Draft | None:
+    def text(self, text: Text, item: Node) -> CriterionDraft | None:
         """Read one criterion: id, text, dash, proof."""
-        whole, id = text, _ID.match(text.s)
+        whole, id = text, _ID.match(text.value)
         if id:
             whole = text.part(id.end())
-        elif _NEAR_ID.match(text.s):
-            self.place.report("criterion.bad-id", text.at(0), text.s[:40])
-        last = whole.at(len(whole.s) - 1) + 1 if whole.s else whole.at(0)
+        elif _NEAR_ID.match(text.value):
+            self.place.report("criterion.bad-id", text.at(0), text.value[:40])
+        last = whole.at(len(whole.value) - 1) + 1 if whole.value else whole.at(0)
         span = self.place.source.span(whole.at(0), last)
-        draft = Draft(whole.s, span, id[0].strip().removesuffix(":") if id else "")
-        dash = inline.last_dash(whole.s)
+        draft = CriterionDraft(whole.value, span, id[0].strip().removesuffix(":") if id else "")
+        dash = inline.last_dash(whole.value)
         if dash and self.proof(draft, whole.part(dash.end()), item):
-            draft.text = whole.s[: dash.start()].rstrip(" \t—–")
+            draft.text = whole.value[: dash.start()].rstrip(" \t—–")
         self.strays(draft, whole)
         if draft.text:
             return draft
-        self.place.report("criterion.no-text", whole.at(0), whole.s)
+        self.place.report("criterion.no-text", whole.at(0), whole.value)
         return None
 
-    def proof(self, draft: Draft, tail: Text, item: Node) -> bool:
+    def proof(self, draft: CriterionDraft, tail: Text, item: Node) -> bool:
         """Read the part after the last dash. Return whether it is, or looks like, a proof."""
         if self.is_command(tail, item):
             self.command(draft, tail, item)
-        elif tail.s in _MARKS:
-            draft.proof = tail.s
-            if tail.s in _OF_TASKS and not self.task:
+        elif tail.value in _MARKS:
+            draft.proof = tail.value
+            if tail.value in _OF_TASKS and not self.task:
                 self.bad_proof(tail)
-        elif _PROOF.match(tail.s):
+        elif _PROOF.match(tail.value):
             draft.proof = plan.UNPROVEN
             self.bad_proof(tail)
         else:
@@ -118,31 +118,31 @@ class _Reader:
 
     def is_command(self, text: Text, item: Node) -> bool:
         """Whether `check:` or `keeps:` and a command follow; report what only looks like the latter."""
-        if _CHECK.match(text.s):
+        if _CHECK.match(text.value):
             return True
-        keeps = _KEEPS.match(text.s)
-        if self.task and keeps and (keeps.end() < len(text.s) or item.fences):
+        keeps = _KEEPS.match(text.value)
+        if self.task and keeps and (keeps.end() < len(text.value) or item.fences):
             return True
-        if _NEAR_KEEPS.match(inline.masked(text.s)):
+        if _NEAR_KEEPS.match(inline.masked(text.value)):
             self.bad_keeps(text)
         return False
 
-    def command(self, draft: Draft, text: Text, item: Node) -> None:
-        draft.proof, draft.keeps = plan.CHECK, text.s.startswith(_KEEP)
-        command = text.part(text.s.index(":") + 1)
-        fence = item.fences[0] if item.fences and not command.s else None
+    def command(self, draft: CriterionDraft, text: Text, item: Node) -> None:
+        draft.proof, draft.keeps = plan.CHECK, text.value.startswith(_KEEP)
+        command = text.part(text.value.index(":") + 1)
+        fence = item.fences[0] if item.fences and not command.value else None
         draft.command = values.fenced(fence, self.place) if fence else values.command(command, self.place)
 
     def bad_proof(self, text: Text) -> None:
         near = "— check: `command`, — human or — opinion"
         accepted = {} if self.task else {"accepted": near}
-        self.place.report("criterion.bad-proof", text.at(0), text.s, **accepted)
+        self.place.report("criterion.bad-proof", text.at(0), text.value, **accepted)
 
     def bad_keeps(self, text: Text) -> None:
         words = {} if self.task else {"fix": "write check: instead: success criteria are judged after the work"}
-        self.place.report("criterion.bad-keeps", text.at(0), text.s, **words)
+        self.place.report("criterion.bad-keeps", text.at(0), text.value, **words)
 
-    def strays(self, draft: Draft, whole: Text) -> None:
+    def strays(self, draft: CriterionDraft, whole: Text) -> None:
         """Report a second proof, or a proof without a dash before it."""
         masked = inline.masked(draft.text)
         dashes = list(inline.DASH.finditer(masked))
@@ -152,14 +152,14 @@ class _Reader:
         )
         second = next((dash for dash, part in parts if part in _MARKS or _SECOND.match(part)), None)
         if draft.proof and second:
-            self.place.report("criterion.two-proofs", whole.at(second.start()), whole.s)
+            self.place.report("criterion.two-proofs", whole.at(second.start()), whole.value)
         elif (stray := _STRAY.search(masked)) and draft.proof != plan.UNPROVEN:
             draft.proof = draft.proof or plan.UNPROVEN  # reported here; do not also report it as unproven
             self.bad_proof(whole.part(stray.start()))
         elif not stray and (kept := _STRAY_KEEPS.search(masked)) and not (dashes and dashes[-1].end() <= kept.start()):
             self.bad_keeps(whole.part(kept.start()))
 
-    def below(self, draft: Draft, item: Node) -> None:
+    def below(self, draft: CriterionDraft, item: Node) -> None:
         """Read nested bullets: a check, or notes."""
         notes: list[str] = []
         for inner in item.items:
@@ -167,48 +167,48 @@ class _Reader:
                 if draft.proof is None:
                     self.command(draft, inner.text, inner)
                 else:
-                    self.place.report("criterion.two-proofs", inner.start, inner.text.s)
-            elif _STRAY.match(inline.masked(inner.text.s)) or inner.text.s.casefold() in _MARKS:
+                    self.place.report("criterion.two-proofs", inner.start, inner.value)
+            elif _STRAY.match(inline.masked(inner.value)) or inner.value.casefold() in _MARKS:
                 self.bad_proof(inner.text)
             else:
                 notes += self.notes(inner)
         draft.notes = tuple(notes)
 
     def notes(self, item: Node, depth: int = 0) -> list[str]:
-        if BOX.match(item.text.s) or BROKEN_BOX.match(item.text.s):
-            self.place.report("criterion.nested-box", item.start, item.text.s)
+        if BOX.match(item.value) or BROKEN_BOX.match(item.value):
+            self.place.report("criterion.nested-box", item.start, item.value)
             return []
-        notes = ["  " * depth + item.text.s]
+        notes = ["  " * depth + item.value]
         for inner in item.items:
             notes += self.notes(inner, depth + 1)
         return notes
 
     # YAML: a text or a map
 
-    def yaml(self, node: Node) -> Draft | None:
+    def yaml(self, node: Node) -> CriterionDraft | None:
         if is_text(node) and not node.is_null:
             text = node.text.part(0)
-            if BOX.match(text.s) or BROKEN_BOX.match(text.s):
-                self.place.report("criterion.box-in-yaml", node.start, text.s)
+            if BOX.match(text.value) or BROKEN_BOX.match(text.value):
+                self.place.report("criterion.box-in-yaml", node.start, text.value)
                 return None
-            return self.text(Text(text.s, text.marks), node)
+            return self.text(Text(text.value, text.marks), node)
         if is_map(node):
             return self.map(node)
         self.place.report("criterion.not-text", node.start)
         return None
 
-    def map(self, node: Node) -> Draft | None:
-        pairs = {key.text.s: (key, value) for key, value in node.pairs}
+    def map(self, node: Node) -> CriterionDraft | None:
+        pairs = {key.value: (key, value) for key, value in node.pairs}
         for key, _ in node.pairs:
-            if key.text.s not in _KEYS:
-                self.place.report("criterion.unknown-key", key.start, key.text.s, _KEYS)
+            if key.value not in _KEYS:
+                self.place.report("criterion.unknown-key", key.start, key.value, _KEYS)
         words = pairs["text"][1] if "text" in pairs else None
         if not is_text(words) or words.is_null:
             self.place.report("criterion.no-text", node.start)
             return None
-        draft = Draft(words.text.s.strip(), self.place.source.span(node.start, node.end))
+        draft = CriterionDraft(words.value.strip(), self.place.source.span(node.start, node.end))
         if "id" in pairs:
-            id = pairs["id"][1].text.s
+            id = pairs["id"][1].value
             draft.id = id if _ID.fullmatch(id + ":") else ""
             if not draft.id:
                 self.place.report("criterion.bad-id", pairs["id"][0].start, id)
@@ -219,11 +219,11 @@ class _Reader:
             self.mark(draft, *pairs[marks[0]])
         return draft
 
-    def mark(self, draft: Draft, key: Node, node: Node) -> None:
+    def mark(self, draft: CriterionDraft, key: Node, node: Node) -> None:
         """Read the proof of a map: a command, true, or the instructions for a person."""
-        name, text = key.text.s, node.text.s.strip()
+        name, text = key.value, node.value.strip()
         draft.keeps, draft.proof = name == _KEEP, plan.CHECK if name == _KEEP else name
-        notes = tuple(item.text.s.strip() for item in (node.items if node.kind == LIST else [node]) if is_text(item))
+        notes = tuple(item.value.strip() for item in (node.items if node.kind == LIST else [node]) if is_text(item))
         switch = node.plain and text.casefold() in {"true", "false"}
         if name in _OF_TASKS and not self.task:
             self.place.report("criterion.bad-proof", key.start, name, accepted="check, human or opinion")
@@ -240,7 +240,7 @@ class _Reader:
 
 
 def settle(
-    drafts: list[Draft], place: Place, commands: tuple[str, ...] = (), *, task: bool = True
+    drafts: list[CriterionDraft], place: Place, commands: tuple[str, ...] = (), *, task: bool = True
 ) -> tuple[Criterion, ...]:
     """Assign missing ids, and let Verify prove the criteria if none of them has a proof of its own."""
     numbers = _numbers(drafts, place)
@@ -257,7 +257,7 @@ def settle(
     return tuple(settled)
 
 
-def _numbers(drafts: list[Draft], place: Place) -> dict[int, int]:
+def _numbers(drafts: list[CriterionDraft], place: Place) -> dict[int, int]:
     """Return the numbers of the given ids, each with its first line."""
     numbers: dict[int, int] = {}
     for draft in drafts:

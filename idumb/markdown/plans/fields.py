@@ -13,9 +13,9 @@ from idumb.domain.plans.plan import Condition, Handoff, Interface, Limits, Optio
 from idumb.markdown.plans import criteria, values
 from idumb.markdown.syntax import inline
 from idumb.markdown.syntax.inline import Text
-from idumb.markdown.syntax.record import Reader
 from idumb.markdown.syntax.source import Place
 from idumb.markdown.syntax.tree import BULLET, MAP, TEXT, Node
+from idumb.markdown.syntax.value_types import Reader
 
 # Values with a form of their own
 
@@ -46,7 +46,7 @@ def _each(
             value = convert(text)
             name = getattr(value, key) if key and value is not None else number
             if value is None or name in made:
-                place.report(code, text.at(0), text.s)
+                place.report(code, text.at(0), text.value)
             else:
                 made[name] = value
         return tuple(made.values())
@@ -55,12 +55,12 @@ def _each(
 
 
 def _test(text: Text) -> TestIntent | None:
-    spans = inline.code_spans(text.s)
-    dash = _DASH.match(text.s, spans[0][1]) if spans and spans[0][0] == 0 else None
+    spans = inline.code_spans(text.value)
+    dash = _DASH.match(text.value, spans[0][1]) if spans and spans[0][0] == 0 else None
     if dash is None:
         return None
-    when, _, intent = text.s[dash.end() :].partition(":")
-    command = inline.span_content(text.s, spans[0])
+    when, _, intent = text.value[dash.end() :].partition(":")
+    command = inline.span_content(text.value, spans[0])
     if when.strip() not in _PHASES or not intent.strip() or not command.strip():
         return None
     return TestIntent(command, *_PHASES[when.strip()], intent=intent.strip())
@@ -80,19 +80,19 @@ def _condition(text: Text) -> Condition | None:
 
 
 def _option(text: Text) -> Option | None:
-    m = _OPTION.fullmatch(text.s)
+    m = _OPTION.fullmatch(text.value)
     return Option(m[1], m[2]) if m else None
 
 
 def _handoff(text: Text) -> Handoff | None:
-    m = _HANDOFF.fullmatch(text.s)
+    m = _HANDOFF.fullmatch(text.value)
     return Handoff(m[1], m[2].strip() if m[2] else None) if m else None
 
 
-_tests = _each("test.malformed", _test, values.whole)
+_tests = _each("test.malformed", _test, values.unsplit)
 _conditions = _each("condition.malformed", _condition, values.listed)
-_options = _each("option.malformed", _option, values.whole, key="id")
-_handoffs = _each("handoff.malformed", _handoff, values.whole)
+_options = _each("option.malformed", _option, values.unsplit, key="id")
+_handoffs = _each("handoff.malformed", _handoff, values.unsplit)
 
 
 def _interfaces(node: Node, place: Place) -> tuple[Interface, ...]:
@@ -100,21 +100,21 @@ def _interfaces(node: Node, place: Place) -> tuple[Interface, ...]:
     if node.is_none:
         return ()
     beside = (
-        item.text for item in node.items if _PROPERTY.match(item.text.s) or (node.kind == MAP and item.kind == TEXT)
+        item.text for item in node.items if _PROPERTY.match(item.value) or (node.kind == MAP and item.kind == TEXT)
     )
-    odd = node.text if node.text.s else next(beside, None)
+    odd = node.text if node.value else next(beside, None)
     if odd is not None:
-        place.report("interface.malformed", odd.at(0), odd.s)
+        place.report("interface.malformed", odd.at(0), odd.value)
         return ()
     return tuple(_interface(item, place) for item in node.items)
 
 
 def _interface(item: Node, place: Place) -> Interface:
-    name, properties = inline.unquote(item.text.s), dict[str, str]()
-    if name == item.text.s and re.search(r"[\s:,]", name) and item.kind == BULLET:
+    name, properties = inline.unquote(item.value), dict[str, str]()
+    if name == item.value and re.search(r"[\s:,]", name) and item.kind == BULLET:
         place.report("interface.malformed", item.start, name)
     for inner in item.items:
-        key, colon, text = inner.text.s.partition(":")
+        key, colon, text = inner.value.partition(":")
         key = " ".join(key.replace("_", " ").casefold().split())
         if (
             key in properties
@@ -122,7 +122,7 @@ def _interface(item: Node, place: Place) -> Interface:
             or inner.items
             or (not text.strip() and (colon or key != "async"))
         ):
-            place.report("interface.bad-property", inner.start, inner.text.s, _PROPERTIES)
+            place.report("interface.bad-property", inner.start, inner.value, _PROPERTIES)
         properties[key] = text.strip() or "yes"
     return Interface(name, properties)
 
@@ -144,13 +144,13 @@ def limits(node: Node, place: Place) -> Limits | None:
                 kind = "paths"
             else:
                 kind = ""
-                place.report("limits.malformed", part.at(0), part.s)
+                place.report("limits.malformed", part.at(0), part.value)
     for item in node.items:
         for inner in item.items:
-            if item.text.s.removesuffix(":") != "paths" or inner.items or not inner.text.s or item.kind == MAP:
-                place.report("limits.malformed", inner.start, inner.text.s or item.text.s)
+            if item.value.removesuffix(":") != "paths" or inner.items or not inner.value or item.kind == MAP:
+                place.report("limits.malformed", inner.start, inner.value or item.value)
             else:
-                globs += [inner.text.s] if inner.text.literal else [word.text for word in values.words(inner.text)]
+                globs += [inner.value] if inner.text.literal else [word.text for word in values.words(inner.text)]
     return None if node.is_none else Limits(counts.get("files"), counts.get("lines"), tuple(globs))
 
 
@@ -158,7 +158,7 @@ def _rollback(node: Node, place: Place) -> RollbackClass:
     """Read `reversible`, `compensatable` with commands below it, or `irreversible: reason`."""
     pair = node.kind == MAP and len(node.items) == 1
     item = node.items[0] if pair else node
-    kind, colon, rest = (part.strip() for part in item.text.s.partition(":"))
+    kind, colon, rest = (part.strip() for part in item.value.partition(":"))
     below = bool(item.items or item.fences)
     if kind == "compensatable" and (bool(rest) != below if pair else below and not rest):
         text = Text(rest, item.text.marks, literal=True)
@@ -167,8 +167,8 @@ def _rollback(node: Node, place: Place) -> RollbackClass:
         )
     if kind == "irreversible" and colon and rest and not item.items:
         return RollbackClass(kind, (), rest)
-    if item.text.s != "reversible" or item.items or pair:
-        place.report("rollback.malformed", item.text.at(0) if item.text.s else node.start, item.text.s)
+    if item.value != "reversible" or item.items or pair:
+        place.report("rollback.malformed", item.text.at(0) if item.value else node.start, item.value)
     return RollbackClass()
 
 

@@ -16,15 +16,15 @@ from idumb.domain import wording
 from idumb.domain.finding import nearest
 from idumb.domain.plans import phase_ids, step_effects
 from idumb.domain.plans.plan import FIRST_IDUMB, GSD, GUIDED, STEPS, STRICT, Criterion, Plan, Scope, Span, Step, Task
-from idumb.markdown.plans import criteria, frontmatter, steps, sweep, task_reader
+from idumb.markdown.plans import criteria, frontmatter, steps, task_reader
 from idumb.markdown.plans.frontmatter import Frontmatter
 from idumb.markdown.plans.task_finder import TaskFinder
-from idumb.markdown.syntax import blocks, record, tree
+from idumb.markdown.syntax import blocks, tree, value_types
 from idumb.markdown.syntax.blocks import FENCE, Block
 from idumb.markdown.syntax.inline import Text
-from idumb.markdown.syntax.record import NODE
 from idumb.markdown.syntax.source import Place, Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map
+from idumb.markdown.syntax.value_types import NODE
 
 _MAX_BYTES = 32 * 1024 * 1024
 _MAX_LINE_BYTES = 64 * 1024
@@ -79,7 +79,7 @@ def decoded(data: bytes, path: str, others: Sequence[bytes] = ()) -> Source:
 def _long_lines(source: Source, first: int, scanned: list[Block]) -> None:
     """Report lines over 64 KiB outside step fences."""
     long = [n for n, line in enumerate(source.lines) if n >= first and len(line) > _MAX_LINE_BYTES // 4]
-    fences = [each for each in scanned if each.kind == FENCE and each.info in sweep.STEPS]
+    fences = [each for each in scanned if each.kind == FENCE and each.info in steps.FENCES]
     for n in long:
         before = bisect_left(fences, n, key=lambda fence: fence.line)
         in_steps = before and n < fences[before - 1].end_line
@@ -153,7 +153,7 @@ def parse_steps(data: bytes, path: str) -> ParsedPlan:
         return ParsedPlan(None, source.sorted(), text, dialect=phase_ids.STEP_PLAN)
     skipped = 1 if text.startswith("\ufeff") else 0
     read = tree.read_json if path.endswith(".json") else tree.read
-    root = read(text[skipped:], lambda index: index + skipped, source, "plan")
+    root = read(Text(text[skipped:], [(0, skipped)]), source, "plan")
     plan = _step_plan(data, path, phase, root, source)
     return ParsedPlan(None if source.any_error else plan, source.sorted(), text, plan, phase_ids.STEP_PLAN)
 
@@ -163,7 +163,7 @@ def _step_plan(data: bytes, path: str, phase: str, root: Node | None, source: So
         if not source.any_error:
             source.report("plan.no-steps", root.start if root is not None else 0, field="plan")
         return None
-    values = record.record(root, STEP_KEYS, Place("", source), "the step plan")
+    values = value_types.read_mapping(root, STEP_KEYS, Place("", source), "the step plan")
     node, scope = values.get("steps"), values.get("scope")
     if node is None:
         return None

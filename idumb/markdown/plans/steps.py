@@ -1,27 +1,28 @@
-"""The tools of steps, with a row for each argument, and the reader of steps in a fence or in a YAML task."""
+"""The tools of steps, with a type for each argument, and the reader of steps in a fence or in a YAML task."""
 
 from __future__ import annotations
 
 import base64
 import binascii
-import functools
 import json
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from idumb.domain.plans.plan import Step
-from idumb.markdown.syntax import record, tree
+from idumb.markdown.syntax import tree, value_types
 from idumb.markdown.syntax.source import STEP, Place, Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map
+from idumb.markdown.syntax.value_types import ANY, BOOLEAN, COUNT, DURATION, EXACT, ValueType, choice, scalar
 
 if TYPE_CHECKING:
     from idumb.markdown.syntax.blocks import Block
+    from idumb.markdown.syntax.inline import Text
 
-_FILLED = record.scalar("a text that is not empty", lambda text: text or None)
-_NAME = record.EXACT.must
-_MODE = record.choice("644", "755")._replace(accepted='"644" or "755"')
-_WORDS = record.list_of(record.ANY, least=1)
+_FILLED = scalar("a text that is not empty", lambda text: text or None)
+_NAME = EXACT.must
+_MODE = choice("644", "755")._replace(accepted='"644" or "755"')
+_WORDS = value_types.list_of(ANY, least=1)
 
 
 def _base64(text: str) -> str | None:
@@ -35,48 +36,44 @@ def _base64(text: str) -> str | None:
 def _argv(node: Node, place: Place) -> tuple[str, ...]:
     argv: tuple[str, ...] = _WORDS.read(node, place)
     if argv[:1] == ("",):
-        raise record.BadValue(node)
+        raise value_types.BadValue(node)
     return argv
 
 
-_BASE64 = record.scalar("base64 text", _base64)
-_ARGV = record.Key("a list of texts, of which the first is not empty", _argv)
-TOOLS: Mapping[str, Mapping[str, record.Key]] = {
-    "write_file": {"path": _NAME, "content": record.ANY, "content_base64": _BASE64, "mode": _MODE},
-    "edit_file": {"path": _NAME, "find": _FILLED.must, "replace": record.ANY.must, "count": record.COUNT},
+_BASE64 = scalar("base64 text", _base64)
+_ARGV = ValueType("a list of texts, of which the first is not empty", _argv)
+TOOLS: Mapping[str, Mapping[str, ValueType]] = {
+    "write_file": {"path": _NAME, "content": ANY, "content_base64": _BASE64, "mode": _MODE},
+    "edit_file": {"path": _NAME, "find": _FILLED.must, "replace": ANY.must, "count": COUNT},
     "apply_patch": {"patch": _FILLED.must},
     "delete_file": {"path": _NAME},
     "move_file": {"from": _NAME, "to": _NAME},
     "make_directory": {"path": _NAME},
-    "run": {"command": record.EXACT, "argv": _ARGV, "timeout": record.DURATION, "expect_exit": record.whole(0, 255)},
+    "run": {"command": EXACT, "argv": _ARGV, "timeout": DURATION, "expect_exit": value_types.integer(0, 255)},
 }
 _ONE_OF = {"write_file": ("content", "content_base64"), "run": ("command", "argv")}
 """Of each pair of arguments, a step has exactly one."""
 
+FENCES = ("yaml steps", "json steps")
 _NEXT = re.compile(r"[ \t]*(?:\n\s*|$)")
-KEYS: dict[str, record.Key] = {
-    "tool": record.choice(*TOOLS)._replace(required=True, code="unknown-tool"),
-    "intent": record.EXACT.must,
-    "arguments": record.NODE.must,
+KEYS: dict[str, ValueType] = {
+    "tool": choice(*TOOLS)._replace(required=True, code="unknown-tool"),
+    "intent": EXACT.must,
+    "arguments": value_types.NODE.must,
     "scope": _ARGV,
-    "timeout": record.DURATION,
-    "continue_on_error": record.BOOLEAN,
+    "timeout": DURATION,
+    "continue_on_error": BOOLEAN,
 }
 
 
 def from_fence(fence: Block, source: Source) -> tuple[Step, ...]:
     """Read the steps of a top-level fence."""
-    body, place = body_of(fence, source)
-    if fence.info.startswith("json") and body.lstrip()[:1] == "{":
-        return _steps(_objects(body, place, source), fence.start, source)
+    body = fence.body(source)
+    if fence.info.startswith("json") and body.value.lstrip()[:1] == "{":
+        return _steps(_objects(body, source), fence.start, source)
     read = tree.read_json if fence.info.startswith("json") else tree.read
-    node = read(body, place, source, "steps")
+    node = read(body, source, "steps")
     return _steps(_items(node, source) if node is not None else iter(()), fence.start, source)
-
-
-def body_of(fence: Block, source: Source) -> tuple[str, Callable[[int], int]]:
-    """Return the text in a top-level fence, and a function from its indexes to source offsets."""
-    return source.part(fence.line + 1, fence.end_line - fence.closed)
 
 
 def from_nodes(node: Node, source: Source) -> tuple[Step, ...]:
@@ -91,25 +88,21 @@ def _items(node: Node, source: Source) -> Iterator[Node]:
         source.report("steps.not-a-list", node.start, field="steps")
 
 
-def _objects(body: str, place: Callable[[int], int], source: Source) -> Iterator[Node]:
+def _objects(body: Text, source: Source) -> Iterator[Node]:
     """Yield JSON objects, each of which starts on a line of its own."""
-    decoder, at = json.JSONDecoder(), len(body) - len(body.lstrip())
-    while at < len(body):
+    text, decoder = body.value, json.JSONDecoder()
+    at = len(text) - len(text.lstrip())
+    while at < len(text):
         try:
-            end = decoder.raw_decode(body, at)[1]
+            end = decoder.raw_decode(text, at)[1]
         except (ValueError, RecursionError):
-            end = len(body)  # read again below, where it is reported
-        following = _NEXT.match(body, end)
-        text = body[at : end if following else len(body)]
-        node = tree.read_json(text, functools.partial(_moved, place, at), source, "steps")
+            end = len(text)  # read again below, where it is reported
+        following = _NEXT.match(text, end)
+        node = tree.read_json(body.range(at, end if following else len(text)), source, "steps")
         if node is None or following is None:
             return
         yield node
         at = following.end()
-
-
-def _moved(place: Callable[[int], int], by: int, index: int) -> int:
-    return place(by + index)
 
 
 def _steps(entries: Iterator[Node], at: int, source: Source) -> tuple[Step, ...]:
@@ -128,21 +121,21 @@ def _step(index: int, entry: Node, source: Source) -> Step | None:
     if not is_map(entry):
         place.report("step.not-a-mapping", entry.start, subject="A step")
         return None
-    given = record.record(entry, KEYS, place, "a step")
+    given = value_types.read_mapping(entry, KEYS, place, "a step")
     node, tool = given.pop("arguments", None), given.get("tool", "")
-    place.at = tree.find(entry, "arguments")[0]
+    place.at = tree.key_offset(entry, "arguments")
     arguments = _arguments(tool, node, place) if tool and node else {}
     if len(source.findings) > before:
         return None
-    return Step(index, arguments=arguments, line=source.place(entry.start)[0], **given)
+    return Step(index, arguments=arguments, line=source.line_number(entry.start), **given)
 
 
 def _arguments(tool: str, node: Node, place: Place) -> dict[str, Any]:
     if not is_map(node):
         place.report("step.not-a-mapping", node.start, subject="arguments")
         return {}
-    given = record.record(node, TOOLS[tool], place, tool, noun="argument")
-    names = {key.text.s for key, below in node.pairs if not below.is_null}
+    given = value_types.read_mapping(node, TOOLS[tool], place, tool, noun="argument")
+    names = {key.value for key, below in node.pairs if not below.is_null}
     pair = _ONE_OF.get(tool)
     if pair and (pair[0] in names) == (pair[1] in names):
         accepted = ", ".join(TOOLS[tool])

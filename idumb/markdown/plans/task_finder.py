@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec import Struct, field
 
-from idumb.markdown.plans import criteria, sweep
+from idumb.markdown.plans import criteria, near_misses, steps
 from idumb.markdown.plans.criteria import BOX, BROKEN_BOX
 from idumb.markdown.plans.fields import FIELDS, label_of
 from idumb.markdown.plans.values import is_task_id
@@ -24,7 +24,7 @@ _WITHOUT_COLON = re.compile(rf"({_ID})\s+(.*)")
 HEADING, CHECKLIST, FENCE, LIST = "heading", "checklist", "fence", "list"
 
 
-class Draft(Struct):
+class TaskDraft(Struct):
     """A task in progress: first its range and the blocks after its start, then what its fields say.
 
     `values` are keyword arguments of `Task`, `spans` the ranges of fields, `end` is the offset of its end. Findings
@@ -49,7 +49,7 @@ class Draft(Struct):
     end: int = 0
     values: dict[str, Any] = field(default_factory=dict)
     spans: dict[str, tuple[int, int]] = field(default_factory=dict)
-    criteria: list[criteria.Draft] | None = None
+    criteria: list[criteria.CriterionDraft] | None = None
     called: str = ""
 
 
@@ -58,12 +58,12 @@ class TaskFinder:
 
     def __init__(self, phase: str | None, source: Source) -> None:
         self.source, self.phase = source, phase or None
-        self.sweep = sweep.of_phase(phase, source)
-        self.tasks: list[Draft] = []
+        self.near_misses = near_misses.of_phase(phase, source)
+        self.tasks: list[TaskDraft] = []
         self.success: list[Block] | None = None
         self.sections: dict[str, int] = {}  # the lines of `tasks` and `success criteria`
         self.has_tasks = False
-        self.task: Draft | None = None
+        self.task: TaskDraft | None = None
         self.section = ""
         self.heading: Block | None = None  # the last heading after the current task started that is not a task
         self.last: Block | None = None
@@ -83,14 +83,14 @@ class TaskFinder:
             if not self._owns_none(block):
                 for item in block.children:
                     self._item(item)
-        elif block.kind == blocks.FENCE and block.info in (sweep.TASK, *sweep.STEPS) and not block.indent:
+        elif block.kind == blocks.FENCE and block.info in (near_misses.TASK_FENCE, *steps.FENCES) and not block.indent:
             self._fence(block)
         elif block.kind == blocks.YAML_ITEM:
-            self._begin(Draft(LIST, "", "", block.start, block.line, block.end_line, yaml=block))
+            self._begin(TaskDraft(LIST, "", "", block.start, block.line, block.end_line, yaml=block))
         else:
             if self.task:
                 self.task.body.append(block)
-            self.sweep.block(block, boxes=self._boxes_count, top=True)
+            self.near_misses.report_in(block, boxes=self._boxes_count, top=True)
 
     @property
     def _boxes_count(self) -> bool:
@@ -102,7 +102,7 @@ class TaskFinder:
         """Whether the current block is in a task of a plan without a section `## Tasks`."""
         return not self.has_tasks and self.task is not None and self.task.text_end is None
 
-    def _begin(self, draft: Draft) -> None:
+    def _begin(self, draft: TaskDraft) -> None:
         self._end(draft.line)
         self.heading, self.task = None, draft
         self.tasks.append(draft)
@@ -117,7 +117,7 @@ class TaskFinder:
     # Headings
 
     def _heading(self, heading: Block) -> None:
-        like = self.sweep.like_task(heading.text)
+        like = self.near_misses.like_task(heading.text)
         self.heading = heading
         if heading.level <= 2:
             self._end(heading.line)
@@ -125,7 +125,7 @@ class TaskFinder:
             if self.section in self.sections:
                 code = "plan.second-tasks-section" if self.section == "tasks" else "plan.second-criteria"
                 first = self.sections[self.section] + 1
-                self.sweep.report(code, heading.start, heading.text, first=str(first))
+                self.near_misses.report(code, heading.start, heading.text, first=str(first))
             if self.section:
                 self.sections[self.section] = heading.line
                 self.heading = None
@@ -147,34 +147,35 @@ class TaskFinder:
             self._no_task_heading(heading)
         m = m or re.match(r"([^\s:]*)[\s:]*(.*)", heading.text, re.DOTALL)
         assert m  # noqa: S101 (every text matches)
-        draft = Draft(HEADING, m[1], m[2].strip(), heading.start, heading.line, heading.end_line, level=heading.level)
-        draft.title_at, draft.bad = heading.pieces[0][0] + max(heading.text.rfind(m[2]), 0), bad
+        draft = TaskDraft(HEADING, m[1], m[2].strip(), heading.start, heading.line, heading.end_line)
+        draft.title_at = heading.pieces[0][0] + max(heading.text.rfind(m[2]), 0)
+        draft.level, draft.bad = heading.level, bad
         self._begin(draft)
 
     def _no_task_heading(self, heading: Block) -> None:
         m, at, text = _HEADING.fullmatch(heading.text), heading.start, heading.text
         near = _WITHOUT_COLON.match(text)
         if heading.level <= 2:
-            self.sweep.report("task.heading-level", at, text)
+            self.near_misses.report("task.heading-level", at, text)
         elif not m and near and self._valid(near[1]):
-            self.sweep.report("task.no-colon", at, text, fix=f"write {'#' * heading.level} {near[1]}: {near[2]}")
+            self.near_misses.report("task.no-colon", at, text, fix=f"write {'#' * heading.level} {near[1]}: {near[2]}")
         elif not m or not self._valid(m[1]):
             self._bad_id(at, text, ", a colon")
         elif heading.indent:
-            self.sweep.report("task.indented", at, text)
+            self.near_misses.report("task.indented", at, text)
         else:
-            self.sweep.report("task.outside-section", at, text)
+            self.near_misses.report("task.outside-section", at, text)
 
     def _bad_id(self, at: int, text: str, colon: str = "") -> None:
-        form = f"{self.sweep.prefix}, two or more digits, optionally a lower-case letter{colon} and a title"
-        self.sweep.report("task.bad-id", at, text, form=form)
+        form = f"{self.near_misses.prefix}, two or more digits, optionally a lower-case letter{colon} and a title"
+        self.near_misses.report("task.bad-id", at, text, form=form)
 
     # Items
 
     def _item(self, item: Block) -> None:
-        text = sweep.first_line(item)
+        text = blocks.first_line(item)
         box, in_criteria = BOX.match(text), self.section == "success criteria" and self.task is None
-        if box and self.section == "tasks" and self.sweep.like_id(text[box.end() :]):
+        if box and self.section == "tasks" and self.near_misses.like_id(text[box.end() :]):
             self._box_task(item, text[box.end() :], box)
             return
         reported = self._box(item, text, box) if box else self._near_miss(item, text)
@@ -184,36 +185,36 @@ class TaskFinder:
             self.task.body.append(item)  # checked when fields are separated from the description
         else:
             for child in item.children:
-                self.sweep.block(child, boxes=self._boxes_count)
+                self.near_misses.report_in(child, boxes=self._boxes_count)
 
     def _box(self, item: Block, text: str, box: re.Match[str]) -> str:
         """Report a checkbox that is neither a task nor a success criterion."""
         if self.section == "success criteria" and self.task is None:
             if item.ordered:
-                self.sweep.report("box.numbered", item.start, text)
-        elif self.sweep.like_id(text[box.end() :]):
-            self.sweep.report("task.outside-section", item.start, text)
+                self.near_misses.report("box.numbered", item.start, text)
+        elif self.near_misses.like_id(text[box.end() :]):
+            self.near_misses.report("task.outside-section", item.start, text)
         elif self.section == "tasks" or self._in_free_task:
-            self.sweep.report("task.box-without-id", item.start, text)
+            self.near_misses.report("task.box-without-id", item.start, text)
         return ""
 
     def _near_miss(self, item: Block, text: str) -> str:
         """Report a bullet that looks like a task or a checkbox. Return the code."""
-        if sweep.YAML_ID.match(text):
-            self.sweep.report("task.outside-section", item.start, text)
+        if near_misses.YAML_ID.match(text):
+            self.near_misses.report("task.outside-section", item.start, text)
             return "task.outside-section"
         if self._unread(item, text):
-            self.sweep.report("task.unread", item.start, text)
+            self.near_misses.report("task.unread", item.start, text)
             return "task.unread"
-        if BROKEN_BOX.match(text) and (self._boxes_count or self.sweep.like_id(text.partition("]")[2])):
-            self.sweep.report("box.malformed", item.start, text[:60])
+        if BROKEN_BOX.match(text) and (self._boxes_count or self.near_misses.like_id(text.partition("]")[2])):
+            self.near_misses.report("box.malformed", item.start, text[:60])
             return "box.malformed"
         return ""
 
     def _unread(self, item: Block, text: str) -> bool:
         """Whether a bullet where tasks are resembles one."""
-        titled = self.sweep.like_id(text) and any(b.kind == blocks.LIST and _fields_of(b) for b in item.children)
-        return (self.section == "tasks" or not self.has_tasks) and (titled or self.sweep.like_start(text))
+        titled = self.near_misses.like_id(text) and any(b.kind == blocks.LIST and _fields_of(b) for b in item.children)
+        return (self.section == "tasks" or not self.has_tasks) and (titled or self.near_misses.like_start(text))
 
     def _box_task(self, item: Block, rest: str, box: re.Match[str]) -> None:
         m = _BOX_TASK.fullmatch(rest)
@@ -221,26 +222,26 @@ class TaskFinder:
         if bad:
             self._bad_id(item.start, rest)
         if item.ordered:
-            self.sweep.report("box.numbered", item.start, rest)
+            self.near_misses.report("box.numbered", item.start, rest)
         if box[1] != " ":
-            self.sweep.report("task.ticked", item.start, box[0].strip())
+            self.near_misses.report("task.ticked", item.start, box[0].strip())
         m = m or re.match(r"(\S*)\s*(.*)", rest, re.DOTALL)
         first = item.children[0]
         assert m  # noqa: S101 (every text matches)
         at = first.pieces[0][0] + box.end() + m.start(2)
-        draft = Draft(CHECKLIST, m[1], m[2].strip(), item.start, item.line, item.end_line, title_at=at, item=item)
+        draft = TaskDraft(CHECKLIST, m[1], m[2].strip(), item.start, item.line, item.end_line, title_at=at, item=item)
         draft.bad = bad
         self._begin(draft)
 
     def _fence(self, fence: Block) -> None:
-        if fence.info == sweep.TASK:
+        if fence.info == near_misses.TASK_FENCE:
             if self.section != "tasks":
-                self.sweep.report("task.outside-section", fence.start, fence.info)
-            self._begin(Draft(FENCE, "", "", fence.start, fence.line, fence.end_line, fence=fence))
+                self.near_misses.report("task.outside-section", fence.start, fence.info)
+            self._begin(TaskDraft(FENCE, "", "", fence.start, fence.line, fence.end_line, fence=fence))
         elif self.task:
             self.task.body.append(fence)
         else:
-            self.sweep.report("steps.no-task", fence.start, fence.info)
+            self.near_misses.report("steps.no-task", fence.start, fence.info)
 
     # Fields that belong to no task
 
@@ -257,27 +258,27 @@ class TaskFinder:
             deep = heading is not None and heading.level > 2
             if heading is None or self.section or (self.has_tasks and deep):
                 return False
-            if not sweep.like_section_of_task(heading.text, names, like_tasks=deep):
+            if not near_misses.like_section_of_task(heading.text, names, like_tasks=deep):
                 return False
-        elif sweep.OF_TASKS.isdisjoint(names) or (heading is None and not sweep.like_task_fields(names)):
+        elif near_misses.OF_TASKS.isdisjoint(names) or (heading is None and not near_misses.like_task_fields(names)):
             return False
         elif task is not None and (heading is None or not self._begins_another(task, names)):
             return False  # fields of this task; checklist and YAML tasks report theirs when they are read
         if heading is None:
             item, name = found[0]
             label = FIELDS[name].labels[0] if name in FIELDS else name
-            self.sweep.report("field.no-task", item.start, self.source.lines[item.line].strip(), label=label)
+            self.near_misses.report("field.no-task", item.start, self.source.lines[item.line].strip(), label=label)
         elif heading.line not in self.reported:
             self.reported.add(heading.line)
             marks = "#" * max(heading.level, 3)
-            self.sweep.report("task.heading-without-id", heading.start, heading.text, marks=marks)
+            self.near_misses.report("task.heading-without-id", heading.start, heading.text, marks=marks)
         return True
 
     def _behind_box(self, block: Block, field: Block) -> bool:
         """Whether a checklist task precedes the field in its list, so that the field should be indented below it."""
-        texts = (sweep.first_line(item) for item in block.children if item.line < field.line)
-        boxes = ((text, BOX.match(text)) for text in texts)
-        return self.section == "tasks" and any(box and self.sweep.like_id(text[box.end() :]) for text, box in boxes)
+        before = [blocks.first_line(item) for item in block.children if item.line < field.line]
+        boxed = [text[box.end() :] for text in before if (box := BOX.match(text))]
+        return self.section == "tasks" and any(map(self.near_misses.like_id, boxed))
 
     def _titled_line(self) -> bool:
         """Report the line above if it is a task heading without `#`. Return whether it is."""
@@ -285,13 +286,13 @@ class TaskFinder:
         if above is None or above.kind != blocks.PARAGRAPH:
             return False
         at, text = above.pieces[-1]
-        if text.startswith("#") or not self.sweep.like_titled(text):  # reported as a near miss of a heading
+        if text.startswith("#") or not self.near_misses.like_titled(text):  # reported as a near miss of a heading
             return False
-        self.sweep.report("task.unread", at, text)
+        self.near_misses.report("task.unread", at, text)
         return True
 
     @staticmethod
-    def _begins_another(task: Draft, names: set[str]) -> bool:
+    def _begins_another(task: TaskDraft, names: set[str]) -> bool:
         """Whether fields below a heading belong to a new task without an id, not to the task above.
 
         A task may have its fields below a deeper heading if it has none above it, and a single field anywhere.
@@ -300,15 +301,15 @@ class TaskFinder:
             return True
         first = next((b.line for b in task.body if b.kind == blocks.HEADING), 0)
         above = [b for b in task.body if b.line < first and b.kind == blocks.ITEM and not b.ordered]
-        return sweep.like_task_fields(names - {"acceptance"}) and any(
-            label_of(blocks.first_text(b)[0].s).field for b in above
+        return near_misses.like_task_fields(names - {"acceptance"}) and any(
+            label_of(blocks.first_text(b)[0].value).field for b in above
         )
 
 
 def _fields_of(block: Block) -> list[tuple[Block, str]]:
     """Return the bullets of a list that are fields, each with the name of its field."""
     bullets = [] if block.ordered else block.children
-    labelled = [(item, label_of(blocks.first_text(item)[0].s).field) for item in bullets]
+    labelled = [(item, label_of(blocks.first_text(item)[0].value).field) for item in bullets]
     return [(item, name) for item, name in labelled if name]
 
 

@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from idumb.domain.plans import plan
 from idumb.domain.plans.plan import Task
-from idumb.markdown.plans import criteria, steps, sweep
+from idumb.markdown.plans import criteria, near_misses, steps
 from idumb.markdown.plans.fields import ALONE, FIELDS, LABELS, OWN, Label, Row, field_name, label_of
-from idumb.markdown.plans.task_finder import CHECKLIST, FENCE, HEADING, LIST, Draft
+from idumb.markdown.plans.task_finder import CHECKLIST, FENCE, HEADING, LIST, TaskDraft
 from idumb.markdown.plans.values import is_task_id
 from idumb.markdown.syntax import blocks, tree
 from idumb.markdown.syntax.blocks import Block
@@ -20,7 +20,7 @@ from idumb.markdown.syntax.tree import MAP, TEXT, Node, is_list, is_map, is_text
 _BOLD_LINE = re.compile(r"(\*\*|__)([^*_:\uff1a]{1,60}?)\s*(?:[:\uff1a]\s*)?\1")
 
 
-def read(draft: Draft, context: Place) -> list[Task]:
+def read(draft: TaskDraft, context: Place) -> list[Task]:
     """Read one task, or several if a YAML fence contains a list."""
     if draft.notation in {FENCE, LIST}:
         return [finished(task, context) for task in _from_yaml(draft, context)]
@@ -28,7 +28,7 @@ def read(draft: Draft, context: Place) -> list[Task]:
     return [finished(draft, context)]
 
 
-def finished(draft: Draft, context: Place) -> Task:
+def finished(draft: TaskDraft, context: Place) -> Task:
     """Return the task, and report what it lacks as a whole."""
     source, given = context.source, draft.values
     if not draft.title and not draft.bad and draft.notation in {HEADING, CHECKLIST}:
@@ -46,13 +46,13 @@ def finished(draft: Draft, context: Place) -> Task:
 # One field
 
 
-def read_field(draft: Draft, name: str, label: str, node: Node, at: int, context: Place) -> None:
+def read_field(draft: TaskDraft, name: str, label: str, node: Node, at: int, context: Place) -> None:
     """Read one field into a draft: `at` is where it starts, `label` how it is written. Report a second one."""
     source = context.source
     place = Place(label, source, at, context.phase, context.declared)
     row = FIELDS.get(name, OWN)
     if name in draft.spans:
-        first = source.place(draft.spans[name][0])[0]
+        first = source.line_number(draft.spans[name][0])
         source.report("task.duplicate-label", at, label, field=row.labels[0], id=draft.id, first=first)
         return
     draft.spans[name] = (node.start, node.end)
@@ -74,11 +74,11 @@ def read_field(draft: Draft, name: str, label: str, node: Node, at: int, context
 
 def _usable(name: str, row: Row, node: Node, place: Place) -> bool:
     """Whether a value has a shape that its reader accepts. Reports it otherwise."""
-    if not node.text.s and not node.items and not (node.fences and row.fences) and not node.strays:
+    if not node.value and not node.items and not (node.fences and row.fences) and not node.strays:
         place.report("field.empty", place.at)
         return False
-    if node.text.s and node.items and not row.both:
-        place.report("field.two-places", place.at, node.text.s)
+    if node.value and node.items and not row.both:
+        place.report("field.two-places", place.at, node.value)
         return False
     strays = [*node.strays, *(fence.start for fence in node.fences if not row.fences)]
     strays += [at for item in node.items for at in item.strays if name != "acceptance"]
@@ -88,7 +88,7 @@ def _usable(name: str, row: Row, node: Node, place: Place) -> bool:
 
 
 def _usable_yaml(name: str, row: Row, node: Node, place: Place) -> bool:
-    if is_text(node) and not node.text.s.strip():
+    if is_text(node) and not node.value.strip():
         place.report("field.empty", place.at)
         return False
     odd = None
@@ -97,7 +97,7 @@ def _usable_yaml(name: str, row: Row, node: Node, place: Place) -> bool:
     elif name == "files":
         odd = None if node.is_none else node
     elif is_list(node) and name != "acceptance":
-        odd = next((item for item in node.items if item.kind != TEXT or not item.text.s.strip()), None)
+        odd = next((item for item in node.items if item.kind != TEXT or not item.value.strip()), None)
     if odd is not None:
         accepted = "a map of verbs to lists of paths" if name == "files" else "a text or a list of texts"
         place.report("field.not-text", odd.start, accepted=accepted)
@@ -107,7 +107,7 @@ def _usable_yaml(name: str, row: Row, node: Node, place: Place) -> bool:
 # Markdown
 
 
-def _from_markdown(draft: Draft, context: Place) -> None:
+def _from_markdown(draft: TaskDraft, context: Place) -> None:
     source = context.source
     last = draft.end_line if draft.text_end is None else draft.text_end
     filled = next((n for n in range(last - 1, draft.line, -1) if source.lines[n].strip()), draft.line)
@@ -134,9 +134,9 @@ class _Body:
     Without a task, or with `fields_here` False, fields are errors. `taken` are the lines that are not description.
     """
 
-    def __init__(self, draft: Draft | None, context: Place, *, fields_here: bool = True) -> None:
+    def __init__(self, draft: TaskDraft | None, context: Place, *, fields_here: bool = True) -> None:
         self.draft, self.context, self.source = draft, context, context.source
-        self.sweep = sweep.of_phase(context.phase, context.source)
+        self.near_misses = near_misses.of_phase(context.phase, context.source)
         self.fields_here = fields_here and draft is not None
         self.taken: list[tuple[int, int]] = []
 
@@ -145,7 +145,7 @@ class _Body:
         for block in _flattened(body):
             if block.kind == blocks.ITEM and not block.ordered:
                 run.append(block)
-            elif block.kind == blocks.FENCE and block.info in sweep.STEPS and block.top and not block.indent:
+            elif block.kind == blocks.FENCE and block.info in steps.FENCES and block.top and not block.indent:
                 self._steps(block)
             else:
                 self._run(run)
@@ -159,7 +159,7 @@ class _Body:
         if draft is None:
             self.source.report("steps.no-task", fence.start, fence.info, field="steps")
         elif "steps" in draft.spans:
-            first = source.place(draft.spans["steps"][0])[0]
+            first = source.line_number(draft.spans["steps"][0])
             self.source.report("steps.two-fences", fence.start, fence.info, field="steps", id=draft.id, first=first)
         else:
             draft.spans["steps"] = (fence.start, source.end_of(fence.end_line - 1))
@@ -167,30 +167,30 @@ class _Body:
 
     def _run(self, run: list[Block]) -> None:
         """Read a run of bullets: all are fields, or all are description."""
-        labelled = [(item, text, label_of(text.s)) for item in run for text in [blocks.first_text(item)[0]]]
+        labelled = [(item, text, label_of(text.value)) for item in run for text in [blocks.first_text(item)[0]]]
         has_field = any(label.field for _, _, label in labelled)
         for item, text, label in labelled:
             for child in item.children:
-                self.sweep.block(child, boxes=label.name != "acceptance")
+                self.near_misses.report_in(child, boxes=label.name != "acceptance")
             if label.name and not label.colon:
                 self.source.report("field.no-colon", item.start, label.shown, field=label.shown)
             elif not has_field:
                 continue
             elif not label.name:
-                if self.fields_here and text.s[:1] != "[":  # malformed checkboxes are reported separately
+                if self.fields_here and text.value[:1] != "[":  # malformed checkboxes are reported separately
                     self._unknown(item, text, label)
             elif self.fields_here and self.draft is not None:
                 self.taken.append((item.line, item.end_line))
                 node = blocks.value_of(item, self.source.starts, label.end)
                 node.end = self.source.end_of(item.end_line - 1)
-                behind = min(text.at(len(text.s) - 1) + 1, node.end)
-                node.start = node.text.at(0) if node.text.s else node.items[0].start if node.items else behind
+                behind = min(text.at(len(text.value) - 1) + 1, node.end)
+                node.start = node.text.at(0) if node.value else node.items[0].start if node.items else behind
                 read_field(self.draft, label.name, label.shown, node, item.start, self.context)
             else:
                 self.source.report("field.misplaced", item.start, label.shown, field=label.shown)
 
     def _unknown(self, item: Block, text: Text, label: Label) -> None:
-        code, shown = ("task.unknown-label", label.shown) if label.colon else ("task.not-a-field", text.s)
+        code, shown = ("task.unknown-label", label.shown) if label.colon else ("task.not-a-field", text.value)
         near = LABELS if len(shown) <= 60 else ()
         self.source.report(code, item.start, shown, near, field="task", accepted=", ".join(LABELS))
 
@@ -198,11 +198,11 @@ class _Body:
         """Report what looks like a field in the description."""
         if block.kind == blocks.ITEM:
             for child in block.children:
-                self.sweep.block(child, boxes=True)
+                self.near_misses.report_in(child, boxes=True)
             text, _ = blocks.first_text(block)
-            label = label_of(text.s)
+            label = label_of(text.value)
             if label.field:
-                self.source.report("field.numbered", block.start, text.s, field=label.shown)
+                self.source.report("field.numbered", block.start, text.value, field=label.shown)
         elif block.kind == blocks.PARAGRAPH:
             for at, line in block.pieces:
                 m = _BOLD_LINE.match(line)
@@ -247,7 +247,7 @@ def _trimmed(lines: list[str]) -> str:
 # YAML: a fence `yaml task`, or an item of a bare list
 
 
-def _from_yaml(draft: Draft, context: Place) -> list[Draft]:
+def _from_yaml(draft: TaskDraft, context: Place) -> list[TaskDraft]:
     source, node = context.source, _node_of(draft, context.source)
     tasks = node.items if is_list(node) and (draft.fence or len(node.items) == 1) else [node] if is_map(node) else []
     if not tasks and not (is_list(node) and draft.fence) and (node is not None or not source.any_error):
@@ -261,27 +261,27 @@ def _from_yaml(draft: Draft, context: Place) -> list[Draft]:
     return read
 
 
-def _node_of(draft: Draft, source: Source) -> Node | None:
+def _node_of(draft: TaskDraft, source: Source) -> Node | None:
     """Return the YAML of a draft without its comments, which end no item."""
     if draft.fence:
-        return tree.read(*steps.body_of(draft.fence, source), source, "task")
-    return tree.read(*source.part(draft.line, (draft.yaml or draft).end_line), source, "task")
+        return tree.read(draft.fence.body(source), source, "task")
+    return tree.read(source.part(draft.line, (draft.yaml or draft).end_line), source, "task")
 
 
-def _yaml_task(draft: Draft, node: Node, context: Place) -> Draft | None:
+def _yaml_task(draft: TaskDraft, node: Node, context: Place) -> TaskDraft | None:
     source = context.source
     if node.kind != MAP:
         source.report("task.not-a-mapping", node.start, field="task")
         return None
-    pairs = {key.text.s: value for key, value in node.pairs}
+    pairs = {key.value: value for key, value in node.pairs}
     texts = dict.fromkeys(("id", "title"), "")
     for name in texts:
         value = pairs.get(name)
-        texts[name] = value.text.s.strip() if is_text(value) else ""
+        texts[name] = value.value.strip() if is_text(value) else ""
         if not texts[name]:
             source.report(f"task.no-{name}", value.start if value else node.start, field=name)
     start = draft.start if draft.notation == LIST else node.start
-    task = Draft(draft.notation, texts["id"], texts["title"], start, end=node.end)
+    task = TaskDraft(draft.notation, texts["id"], texts["title"], start, end=node.end)
     if task.id and context.phase is not None and not is_task_id(task.id, context.phase):
         form = f"T{context.phase}-, two or more digits and optionally a lower-case letter"
         source.report("task.bad-id", pairs["id"].start, task.id, field="id", form=form)
@@ -290,14 +290,14 @@ def _yaml_task(draft: Draft, node: Node, context: Place) -> Draft | None:
     return task
 
 
-def _yaml_key(draft: Draft, key: Node, value: Node, context: Place) -> None:
-    name = key.text.s
+def _yaml_key(draft: TaskDraft, key: Node, value: Node, context: Place) -> None:
+    name = key.value
     known = field_name(name) if name == name.lower() and not {" ", "-"} & set(name[2:]) else None
     known = name if name[:2] == "x-" and len(name) > 2 else known
     if name in ALONE and name != "id":
         draft.spans[name] = (value.start, value.end)
     if name == "description" and is_text(value):
-        draft.values[name] = value.text.s.strip("\n")
+        draft.values[name] = value.value.strip("\n")
     elif name == "description":
         Place(name, context.source).report("field.not-text", value.start, accepted="a text")
     elif name == "steps":

@@ -19,9 +19,9 @@ from idumb.domain.plans.plan import (
 )
 from idumb.markdown.syntax import inline
 from idumb.markdown.syntax.inline import Text
-from idumb.markdown.syntax.record import Reader, seconds
-from idumb.markdown.syntax.source import Place, Source
+from idumb.markdown.syntax.source import Place
 from idumb.markdown.syntax.tree import LIST, MAP, TEXT, Node
+from idumb.markdown.syntax.value_types import Reader, seconds
 
 if TYPE_CHECKING:
     from idumb.markdown.syntax.blocks import Block
@@ -37,17 +37,17 @@ def _single(node: Node, place: Place) -> Text | None:
     """Return the only text of a value, without backticks and quotes around it."""
     texts = list(node.texts())
     if len(texts) == 1 and not any(item.items or item.fences or item.strays for item in node.items):
-        return Text(inline.unquote(texts[0].s), texts[0].marks)
-    place.report("field.one-value", place.at, ", ".join(text.s for text in texts))
+        return Text(inline.unquote(texts[0].value), texts[0].marks)
+    place.report("field.one-value", place.at, ", ".join(text.value for text in texts))
     return None
 
 
 def _one(code: str, convert: Callable[[str], Any], near: tuple[str, ...] = ()) -> Reader:
     def read(node: Node, place: Place) -> Any:
         text = _single(node, place)
-        value = None if text is None else convert(text.s)
+        value = None if text is None else convert(text.value)
         if text is not None and value is None:
-            place.report(code, text.at(0), text.s, near)
+            place.report(code, text.at(0), text.value, near)
         return value
 
     return read
@@ -68,13 +68,13 @@ def name(node: Node, place: Place) -> str | None:
 
 
 def names(node: Node, place: Place) -> tuple[str, ...]:
-    return tuple(inline.unquote(text.s) for text in listed(node, place))
+    return tuple(inline.unquote(text.value) for text in listed(node, place))
 
 
 def yes(node: Node, place: Place) -> bool:
     """Read `yes` or `no`; YAML also allows `true` and `false`."""
-    if node.plain and node.text.s in {"true", "false"}:
-        return node.text.s == "true"
+    if node.plain and node.value in {"true", "false"}:
+        return node.value == "true"
     return bool(_yes(node, place) == "yes")
 
 
@@ -82,12 +82,12 @@ def free_text(node: Node, _: Place) -> str:
     """Return free text with wrapped lines joined and nested bullets kept."""
     if node.is_none:
         return ""
-    return "\n".join(_outline(node.items)) if node.items else node.text.s
+    return "\n".join(_outline(node.items)) if node.items else node.value
 
 
 def _outline(items: list[Node], depth: int = 0) -> Iterator[str]:
     for item in items:
-        yield "  " * depth + "- " + item.text.s
+        yield "  " * depth + "- " + item.value
         yield from _outline(item.items, depth + 1)
 
 
@@ -99,15 +99,15 @@ def split(text: Text, place: Place) -> Iterator[Text]:
     if text.literal:
         yield text
         return
-    if text.s.startswith("[") and text.s.endswith("]"):
-        text = text.part(1, len(text.s) - 1)
-        if not text.s:
+    if text.value.startswith("[") and text.value.endswith("]"):
+        text = text.part(1, len(text.value) - 1)
+        if not text.value:
             return
-    for start, end in inline.split_commas(text.s):
+    for start, end in inline.split_commas(text.value):
         if start < end:
             yield text.part(start, end)
         else:
-            place.report("field.empty-item", text.at(min(start, max(len(text.s) - 1, 0))), text.s)
+            place.report("field.empty-item", text.at(min(start, max(len(text.value) - 1, 0))), text.value)
 
 
 def below(node: Node, place: Place) -> None:
@@ -126,7 +126,7 @@ def listed(node: Node, place: Place) -> Iterator[Text]:
     below(node, place)
 
 
-def whole(node: Node, place: Place) -> Iterator[Text]:
+def unsplit(node: Node, place: Place) -> Iterator[Text]:
     """Yield the text on the line and of each item."""
     if not node.is_none:
         yield from node.texts()
@@ -137,9 +137,9 @@ def paths(node: Node, place: Place) -> tuple[str, ...]:
     """Read paths, globs or symbols."""
     items = []
     for text in listed(node, place):
-        path = inline.unquote(text.s)
-        if re.search(r"\s", path) and path == text.s and not text.literal:
-            place.report("field.bare-blank", text.at(0), text.s)
+        path = inline.unquote(text.value)
+        if re.search(r"\s", path) and path == text.value and not text.literal:
+            place.report("field.bare-blank", text.at(0), text.value)
         else:
             items.append(path)
     return tuple(items)
@@ -150,7 +150,7 @@ def declared(kind: str) -> Reader:
 
     def read(node: Node, place: Place) -> tuple[str, ...]:
         known = place.declared.get(kind, ())
-        ids = [(inline.unquote(text.s), text.at(0)) for text in listed(node, place)]
+        ids = [(inline.unquote(text.value), text.at(0)) for text in listed(node, place)]
         for id, at in ids:
             if id not in known:
                 place.report(f"task.unknown-{kind}", at, id, known)
@@ -161,7 +161,7 @@ def declared(kind: str) -> Reader:
 
 def dependencies(node: Node, place: Place) -> tuple[str, ...]:
     """Read ids of tasks in the phase."""
-    ids = [(inline.unquote(text.s), text.at(0)) for text in listed(node, place)]
+    ids = [(inline.unquote(text.value), text.at(0)) for text in listed(node, place)]
     wrong = {id for id, _ in ids if place.phase is not None and not is_task_id(id, place.phase)}
     for id, at in ids:
         if id in wrong:
@@ -191,36 +191,29 @@ def commands(node: Node, place: Place) -> tuple[str, ...]:
 
 
 def _commands(text: Text, fences: list[Block], place: Place) -> Iterator[str]:
-    if text.literal and text.s:
-        yield inline.code(text.s) or text.s
-    elif text.s:
+    if text.literal and text.value:
+        yield inline.code(text.value) or text.value
+    elif text.value:
         yield from filter(None, (command(item, place) for item in split(text, place)))
     yield from filter(None, (fenced(fence, place) for fence in fences))
 
 
 def command(text: Text, place: Place) -> str | None:
     """Return the command of a code span; report a command without backticks."""
-    code = inline.code(text.s)
+    code = inline.code(text.value)
     if code is not None and code.strip():
         return code
-    place.report("command.empty" if code is not None or not text.s else "command.bare", text.at(0), text.s)
+    place.report("command.empty" if code is not None or not text.value else "command.bare", text.at(0), text.value)
     return None
 
 
 def fenced(fence: Block, place: Place) -> str | None:
     """Return the command of several lines in a `sh` fence."""
-    text = fence_text(fence, place.source)
+    text = fence.content(place.source)
     if fence.info == "sh" and text.strip():
         return text
     place.report("command.fence", fence.start, fence.mark + fence.info)
     return None
-
-
-def fence_text(fence: Block, source: Source) -> str:
-    """Return the lines inside a fence."""
-    if fence.top:
-        return "\n".join(source.lines[fence.line + 1 : fence.end_line - fence.closed])
-    return "\n".join(text for _, text in fence.pieces)
 
 
 # Claims
@@ -236,22 +229,23 @@ class Word(Struct, frozen=True):
 
 def words(text: Text) -> list[Word]:
     """Return code spans, quoted parts and bare words, in order."""
-    quotes, spans = inline.Quotes(text.s), {span[0]: span for span in inline.code_spans(text.s)}
+    quotes, spans = inline.Quotes(text.value), {span[0]: span for span in inline.code_spans(text.value)}
     found: list[Word] = []
     at = 0
-    while at < len(text.s):
+    while at < len(text.value):
         begin = at
-        if text.s[at].isspace():
+        if text.value[at].isspace():
             at += 1
         elif at in spans:
             at = spans[at][1]
-            found.append(Word(inline.span_content(text.s, spans[begin]), text.at(begin), bare=False))
-        elif text.s[at] in "\"'" and (end := quotes.end(text.s[at], at)) != -1:
+            found.append(Word(inline.span_content(text.value, spans[begin]), text.at(begin), bare=False))
+        elif text.value[at] in "\"'" and (end := quotes.end(text.value[at], at)) != -1:
             at = end
-            found.append(Word(text.s[begin + 1 : end - 1], text.at(begin), bare=False))
+            found.append(Word(text.value[begin + 1 : end - 1], text.at(begin), bare=False))
         else:
-            at = next((i for i in range(begin, len(text.s)) if text.s[i].isspace() or i in spans), len(text.s))
-            found.append(Word(text.s[begin:at], text.at(begin), bare=True))
+            ends = (i for i in range(begin, len(text.value)) if text.value[i].isspace() or i in spans)
+            at = next(ends, len(text.value))
+            found.append(Word(text.value[begin:at], text.at(begin), bare=True))
     return found
 
 
@@ -265,10 +259,10 @@ class _Claims:
     def read(self, node: Node) -> list[tuple[str, str, str | None]]:
         if node.is_none:
             return []
-        if node.text.s:
+        if node.value:
             self._text(node.text, None)
         for item in node.items:
-            verb = item.text.s.removesuffix(":")
+            verb = item.value.removesuffix(":")
             if node.kind == MAP:
                 self._pair(item)
             elif not item.items and not item.fences:
@@ -283,12 +277,12 @@ class _Claims:
         return self.claims
 
     def _pair(self, item: Node) -> None:
-        verb, _, value = item.text.s.partition(":")
+        verb, _, value = item.value.partition(":")
         if verb not in self.verbs:
             self.place.report("field.no-verb", item.start, verb, self.verbs)
         elif item.kind == TEXT and value.strip():
             self._text(Text(value.strip(), [(0, item.start + len(verb) + 2)]), verb)
-        elif item.kind == LIST and all(inner.kind == TEXT and inner.text.s for inner in item.items):
+        elif item.kind == LIST and all(inner.kind == TEXT and inner.value for inner in item.items):
             for inner in item.items:
                 self._text(inner.text, verb)
         else:
@@ -296,7 +290,7 @@ class _Claims:
 
     def _text(self, text: Text, verb: str | None) -> None:
         if text.literal and verb and verb != "move":
-            self.claims.append((verb, inline.unquote(text.s), None))
+            self.claims.append((verb, inline.unquote(text.value), None))
             return
         for item in split(text, self.place):
             verb = self._item(item, verb)
@@ -311,14 +305,14 @@ class _Claims:
                 verb, bare = word.text.removesuffix(":"), 0
                 at += 1
                 if at == len(parts):
-                    self.place.report("field.empty-item", word.at, item.s)
+                    self.place.report("field.empty-item", word.at, item.value)
                 continue
             bare += word.bare
             if verb is None:
                 self.place.report("field.no-verb", word.at, word.text, self.verbs)
                 return verb
             if word.bare and (";" in word.text or bare > 1):
-                self.place.report("field.semicolon" if ";" in word.text else "field.bare-blank", word.at, item.s)
+                self.place.report("field.semicolon" if ";" in word.text else "field.bare-blank", word.at, item.value)
                 return verb
             if verb != "move":
                 self.claims.append((verb, word.text, None))
@@ -326,7 +320,7 @@ class _Claims:
                 continue
             to = parts[at + 1 : at + 3]
             if len(to) < 2 or to[0].text != "to" or not to[0].bare:
-                self.place.report("files.move", word.at, item.s)
+                self.place.report("files.move", word.at, item.value)
                 return verb
             self.claims.append((verb, word.text, to[1].text))
             at, bare = at + 3, 0

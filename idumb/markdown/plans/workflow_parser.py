@@ -18,28 +18,25 @@ from idumb.domain.plans.workflow import Value, Workflow
 from idumb.markdown.plans import (
     frontmatter,
     plan_parser,
-    steps,
-    sweep,
     task_finder,
     task_reader,
-    values,
     workflow_steps,
     workflow_values,
 )
-from idumb.markdown.plans.workflow_steps import Draft
+from idumb.markdown.plans.workflow_steps import StepDraft
 from idumb.markdown.plans.workflow_values import INPUTS
-from idumb.markdown.syntax import blocks, record, tree
+from idumb.markdown.syntax import blocks, tree, value_types
 from idumb.markdown.syntax.blocks import FENCE, HEADING, Block
-from idumb.markdown.syntax.record import DATA, Key, matching, scalar
 from idumb.markdown.syntax.source import WORKFLOW, Place, Source
 from idumb.markdown.syntax.tree import Node, is_map
+from idumb.markdown.syntax.value_types import DATA, ValueType, matching, scalar
 
 STEP = "yaml step"
 _STEP_HEADING = re.compile(r"([a-z][a-z0-9-]{0,63})(?:\s*:|\s+(?:—|–|--))\s+(\S.*)", re.DOTALL)
 _LIKE_FENCE = re.compile(r"(?:ya?ml|json)?[\s_-]*(?:steps?|run|tasks?)", re.IGNORECASE)
 _LIKE_STEP = re.compile(r"^[ \t]*[\"']?(?:kind|needs|run|agent|if)[\"']?[ \t]*:", re.MULTILINE)
 _NO_LANGUAGE = frozenset({"", "yaml", "yml"})
-_KEYS: Mapping[str, Key] = {
+_KEYS: Mapping[str, ValueType] = {
     "type": matching("workflow", "workflow".__eq__).must,
     "name": matching("lower-case letters, digits and `-`, starting with a letter", workflow.NAME.fullmatch).must,
     "version": frontmatter.KEYS["version"].must,
@@ -92,7 +89,7 @@ def _head(node: Node | None, source: Source) -> dict[str, Any]:
         return {}
     whole = Node(tree.MAP, node.text, source.starts[0], node.end, node.items)
     place = Place("", source, kind=WORKFLOW)
-    head = record.record(whole, _KEYS, place, "the frontmatter", hint=workflow_values.hint)
+    head = value_types.read_mapping(whole, _KEYS, place, "the frontmatter", hint=workflow_values.hint)
     head.pop("type", None)
     return head
 
@@ -110,7 +107,7 @@ def _run(
             place.report("workflow.bad-run", fence.start, why="Only idumb writes a fence `yaml run`", fix="remove it")
         return defaults, {}
     node = _fence_node(fence, source)
-    run = record.record(node, _RUN, place, "the run") if is_map(node) else {}
+    run = value_types.read_mapping(node, _RUN, place, "the run") if is_map(node) else {}
     return _checked(inputs, run.get("inputs", {}), fence, place), run.get("from", {})
 
 
@@ -131,9 +128,9 @@ def _checked(inputs: tuple[Value, ...], given: Mapping[str, Any], fence: Block, 
 
 
 def _fence_node(fence: Block, source: Source) -> Node | None:
-    body, at = steps.body_of(fence, source)
-    node = tree.read(body, at, source, "step")
-    if node is None and not body.strip():
+    body = fence.body(source)
+    node = tree.read(body, source, "step")
+    if node is None and not body.value.strip():
         source.report("workflow.empty-step", fence.start, field="step")
     return node
 
@@ -157,9 +154,9 @@ def _sections(document: Iterable[Block], end: int) -> list[_Section]:
     return sections
 
 
-def _outlined(document: Iterable[Block], source: Source) -> tuple[list[Draft], Block | None]:
+def _outlined(document: Iterable[Block], source: Source) -> tuple[list[StepDraft], Block | None]:
     """Return the steps and the fence of a run. Phases are headings of level 2, steps those of level 3 with a fence."""
-    phase, drafts, runs = "", list[Draft](), list[Block]()
+    phase, drafts, runs = "", list[StepDraft](), list[Block]()
     for section in _sections(document, len(source.lines)):
         heading, fences = section.heading, list[Block]()
         for block in section.blocks:
@@ -189,7 +186,7 @@ def _outlined(document: Iterable[Block], source: Source) -> tuple[list[Draft], B
 
 def _draft(
     heading: Block, fence: Block, phase: str, region: tuple[int, int], taken: list[Block], source: Source
-) -> Draft:
+) -> StepDraft:
     match = _STEP_HEADING.fullmatch(heading.text)
     if match is None:
         source.report("workflow.bad-heading", heading.start, heading.text, field="step")
@@ -197,7 +194,7 @@ def _draft(
         source.report("workflow.no-phase", heading.start, heading.text, field="step")
     lines = [(each.line, each.end_line) for each in taken]
     called, title = (match[1], " ".join(match[2].split())) if match else ("", "")
-    return Draft(
+    return StepDraft(
         task_finder.FENCE, "", title, heading.start, end=source.end_of(fence.end_line - 1), called=called, phase=phase,
         node=_fence_node(fence, source), place=Place(called or "step", source, heading.start, kind=WORKFLOW),
         values={"description": task_reader.lines_left(region, lines, source)},
@@ -206,10 +203,10 @@ def _draft(
 
 def _report_like_steps(block: Block, source: Source) -> None:
     """Report a fence that is meant as a step but is not one."""
-    for inner in sweep.walk(block):
+    for inner in block.walk():
         if inner.kind != FENCE or inner.info.endswith(" example"):
             continue
-        body = values.fence_text(inner, source)
+        body = inner.content(source)
         like_step = inner.info.strip().casefold() in _NO_LANGUAGE and _LIKE_STEP.search(body) is not None
         if like_step or _LIKE_FENCE.fullmatch(inner.info.strip()):
             source.report("workflow.fence-near-miss", inner.start, inner.info, field="step")

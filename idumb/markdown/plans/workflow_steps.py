@@ -17,10 +17,10 @@ from idumb.domain.plans.workflow import AGENT, CONDITION, HUMAN, SCRIPT, Flow, T
 from idumb.domain.proof import ledger
 from idumb.markdown.plans import steps, task_finder, task_reader, workflow_values
 from idumb.markdown.plans.workflow_values import OUTPUTS
-from idumb.markdown.syntax import record, tree
-from idumb.markdown.syntax.record import ANY, BOOLEAN, NODE, BadValue, Key, choice, matching, whole
+from idumb.markdown.syntax import tree, value_types
 from idumb.markdown.syntax.source import Place, Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
+from idumb.markdown.syntax.value_types import ANY, BOOLEAN, NODE, BadValue, ValueType, choice, integer, matching
 
 _ALL = ("kind", "needs", "takes", "handoff_to", "priority", "preconditions", "notes", "references")
 _WORK = (
@@ -48,26 +48,26 @@ _CHOSEN = "choice"
 def _run(node: Node, place: Place) -> dict[str, Any]:
     """Return the arguments of the tool `run`."""
     if is_list(node) and node.items:
-        return {"argv": list(record.TEXTS.read(node, place))}
-    if not is_text(node) or not node.text.s.strip():
+        return {"argv": list(value_types.TEXTS.read(node, place))}
+    if not is_text(node) or not node.value.strip():
         raise BadValue(node)
-    return {"command": node.text.s.strip()}
+    return {"command": node.value.strip()}
 
 
-_OF_TASK = Key("a value", lambda node, place: (node, place.at))
-_OWN: Mapping[str, Key] = {
+_OF_TASK = ValueType("a value", lambda node, place: (node, place.at))
+_OWN: Mapping[str, ValueType] = {
     **dict.fromkeys(("kind", "needs", "takes", "if", "then", "else"), NODE),
-    "run": Key("a command, or a list of arguments", _run),
-    "steps": Key("a list of tool calls", lambda node, place: steps.from_nodes(node, place.source)),
+    "run": ValueType("a command, or a list of arguments", _run),
+    "steps": ValueType("a list of tool calls", lambda node, place: steps.from_nodes(node, place.source)),
     "continue_on_error": BOOLEAN,
-    "retries": whole(0, _MOST_RETRIES),
+    "retries": integer(0, _MOST_RETRIES),
     "outputs": OUTPUTS,
     "ask": choice(*_ASKS),
 }
 """The keys that tasks of plans do not have."""
 
 
-class Draft(task_finder.Draft, kw_only=True):
+class StepDraft(task_finder.TaskDraft, kw_only=True):
     """A step in progress: `called` is its id in the document, `id` that of its task, `phase` the title of its phase.
 
     `node` are its keys, `given` the values of those that only workflows have, `run` its tool calls.
@@ -81,7 +81,7 @@ class Draft(task_finder.Draft, kw_only=True):
     run: tuple[Step, ...] = ()
 
     def has(self, name: str) -> bool:
-        return self.node is not None and tree.find(self.node, name)[1] is not None
+        return self.node is not None and tree.find(self.node, name) is not None
 
     @property
     def outputs(self) -> tuple[Value, ...]:
@@ -97,15 +97,15 @@ class Draft(task_finder.Draft, kw_only=True):
 
 
 def tasks(
-    drafts: list[Draft], phase: str, inputs: tuple[Value, ...], values: Mapping[str, Any], source: Source
+    drafts: list[StepDraft], phase: str, inputs: tuple[Value, ...], values: Mapping[str, Any], source: Source
 ) -> tuple[Task, ...]:
     """Return each step as a task; report every mistake. `values` are the inputs that are known."""
-    first: dict[str, Draft] = {}
+    first: dict[str, StepDraft] = {}
     for number, step in enumerate(drafts, 1):
         own = first.setdefault(step.called, step)
         step.id = own.id = own.id or workflow.task_id(phase, number)
         if own is not step and step.called:
-            line = source.place(own.start)[0]
+            line = source.line_number(own.start)
             source.report("workflow.duplicate-step", step.start, step.called, field="step", first=line)
     paths_of = _Paths({value.name for value in inputs}, values)
     read = [step for step in drafts if _read(step, paths_of)]
@@ -138,26 +138,26 @@ class _Paths(Struct, frozen=True):
         return text
 
 
-def _read(step: Draft, paths_of: _Paths) -> bool:
+def _read(step: StepDraft, paths_of: _Paths) -> bool:
     """Read the keys of a step, most of which tasks of plans have too. Return whether its kind is known."""
     place, node = step.place, step.node
     if node is None:
         return False
-    at, kind = tree.find(node, "kind")
-    if not is_text(kind) or kind.text.s not in KEYS:
-        found = record.shown(kind, place) if kind is not None else ""
+    kind = tree.find(node, "kind")
+    if not is_text(kind) or kind.value not in KEYS:
+        found = value_types.shown(kind, place) if kind is not None else ""
         place.report("workflow.bad-kind", kind.start if kind else node.start, found, workflow.KINDS, id=step.called)
         return False
-    step.kind = kind.text.s
+    step.kind = kind.value
     keys = {name: _OWN.get(name, _OF_TASK) for name in KEYS[step.kind]}
     owner = f"the {step.kind} step `{step.called}`"
-    for name, value in record.record(node, keys, place, owner, hint=workflow_values.hint).items():
+    for name, value in value_types.read_mapping(node, keys, place, owner, hint=workflow_values.hint).items():
         if name in _OWN:
             step.given[name] = value
         else:
             task_reader.read_field(step, _RENAMED.get(name, name), name, value[0], value[1], place)
     if files := step.values.get("files"):
-        at = tree.find(node, "files")[0]
+        at = tree.key_offset(node, "files")
         step.values["files"] = tuple(paths_of.filled(claim, at, place) for claim in files)
     if step.kind == SCRIPT:
         _script(step, node)
@@ -166,20 +166,20 @@ def _read(step: Draft, paths_of: _Paths) -> bool:
     return True
 
 
-def _script(step: Draft, node: Node) -> None:
+def _script(step: StepDraft, node: Node) -> None:
     """Read `run`, or the tool calls under `steps`."""
     if step.has("run") == step.has("steps"):
         step.place.report("workflow.no-script", step.start, id=step.called)
     elif arguments := step.given.get("run"):
         written = ledger.written_paths(step.values.get("files"))
-        run, tolerated = tree.find(node, "run")[1], step.given.get("continue_on_error", False)
-        line = step.place.source.place(run.start if run else 0)[0]
+        run, tolerated = tree.find(node, "run"), step.given.get("continue_on_error", False)
+        line = step.place.source.line_number(run.start if run else 0)
         step.run = (Step(0, "run", step.title, arguments, written, None, tolerated, line),)
     else:
         step.run = step.given.get("steps", ())
 
 
-def _human(step: Draft) -> None:
+def _human(step: StepDraft) -> None:
     options = step.values.get("options", ())
     asks = step.given.get("ask", "decision" if options else "action")
     if (asks == "decision") != bool(options) and ("ask" in step.given or not step.has("ask")):
@@ -190,7 +190,7 @@ def _human(step: Draft) -> None:
 class _Linker:
     """Connects steps: what each needs, takes and decides. Steps name one another by their ids."""
 
-    def __init__(self, read: list[Draft], ids: Mapping[str, str], inputs: tuple[Value, ...]) -> None:
+    def __init__(self, read: list[StepDraft], ids: Mapping[str, str], inputs: tuple[Value, ...]) -> None:
         self._steps, self._ids = read, ids
         self._inputs = {value.name: value.expression_type for value in inputs}
         self._given = {(step.called, value.name): value.expression_type for step in read for value in step.results}
@@ -205,18 +205,19 @@ class _Linker:
             previous = step.id
         return tuple(linked)
 
-    def _flow(self, step: Draft) -> Flow:
+    def _flow(self, step: StepDraft) -> Flow:
         given = step.given
         flow = Flow(step.called, step.kind, step.phase, given.get("retries"), outputs=step.outputs)
         if "takes" in given:
-            flow = replace(flow, takes=record.value(self._takes, given["takes"], step.place.inner("takes", 0)) or {})
+            takes = value_types.read_value(self._takes, given["takes"], step.place.inner("takes", 0))
+            flow = replace(flow, takes=takes or {})
         if step.kind == CONDITION:
-            text = record.shown(given["if"], step.place) if "if" in given else ""
+            text = value_types.shown(given["if"], step.place) if "if" in given else ""
             flow = replace(flow, condition=self._condition(step), text=text)
             flow = replace(flow, then=self._branch(step, "then"), otherwise=self._branch(step, "else"))
         return flow
 
-    def _task(self, step: Draft, flow: Flow, previous: str) -> Task:
+    def _task(self, step: StepDraft, flow: Flow, previous: str) -> Task:
         needs = tuple(filter(None, (previous,)))
         needs = self._named(step.given["needs"], step.place) if "needs" in step.given else needs
         chooser = self._chosen_by.get(step.id)
@@ -238,28 +239,28 @@ class _Linker:
 
     def _named(self, node: Node, place: Place) -> tuple[str, ...]:
         """Return the tasks of a list of step ids; `none` is an empty list."""
-        if is_text(node) and node.text.s == "none":
+        if is_text(node) and node.value == "none":
             return ()
         known = tuple(filter(None, self._ids))
-        found = [(item, item.text.s if is_text(item) else "") for item in (node.items if is_list(node) else [node])]
+        found = [(item, item.value if is_text(item) else "") for item in (node.items if is_list(node) else [node])]
         for item, id in found:
             if id not in known:
                 place.report("workflow.unknown-step", item.start, id, known, accepted="ids of steps, or none")
         return tuple(self._ids[id] for _, id in found if id in known)
 
     @property
-    def _takes(self) -> Key:
-        """Return the row of a map of variables to outputs."""
-        taken = record.each(Key("STEP.OUTPUT of another step", self._take), _VARIABLE)
+    def _takes(self) -> ValueType:
+        """Return the type of a map of variables to outputs."""
+        taken = value_types.mapping_of(ValueType("STEP.OUTPUT of another step", self._take), _VARIABLE)
         return taken._replace(accepted="a map of variables to outputs, such as {TAG: build.tag}")
 
     def _take(self, node: Node, place: Place) -> Take | None:
         source, default = node, None
         if is_map(node):
             keys = {"from": NODE.must, "default": ANY}
-            given = record.record(node, keys, place, "`takes`", hint=workflow_values.hint)
+            given = value_types.read_mapping(node, keys, place, "`takes`", hint=workflow_values.hint)
             source, default = given.get("from", node), given.get("default")
-        shown = record.shown(source, place)
+        shown = value_types.shown(source, place)
         step, _, output = shown.removeprefix("steps.").partition(".")
         if (step, output) in self._given or (step in self._ids and output == workflow.OUTCOME):
             return Take(self._ids[step], output, default)
@@ -268,19 +269,19 @@ class _Linker:
         place.report("workflow.unknown-output", source.start, shown, known, **words)
         return None
 
-    def _condition(self, step: Draft) -> Expression | None:
+    def _condition(self, step: StepDraft) -> Expression | None:
         node = step.given.get("if")
         if not is_text(node):
             words = {"id": step.called, "key": "if", "accepted": "if: a condition"}
             step.place.report("workflow.no-condition", step.start if node is None else node.start, **words)
             return None
         try:
-            return expression.parse(node.text.s, self._type_of)
+            return expression.parse(node.value, self._type_of)
         except ExpressionError as wrong:
             start = node.start if node.plain else node.start + 1
             at = min(start + wrong.at, max(node.end - 1, node.start))
             words = {"why": str(wrong), "accepted": wrong.fix}
-            step.place.report("workflow.bad-condition", at, node.text.s[:80], **words)
+            step.place.report("workflow.bad-condition", at, node.value[:80], **words)
             return None
 
     def _type_of(self, reference: Reference) -> str | None:
@@ -290,7 +291,7 @@ class _Linker:
             return expression.TEXT if reference[1] in self._ids else None
         return self._given.get((reference[1], reference[2]))
 
-    def _branch(self, step: Draft, name: str) -> tuple[str, ...]:
+    def _branch(self, step: StepDraft, name: str) -> tuple[str, ...]:
         node = step.given.get(name)
         if node is None:
             if name == "then":
@@ -306,7 +307,7 @@ class _Linker:
         return named
 
 
-def _own_criterion(step: Draft, task: Task) -> tuple[Criterion, ...]:
+def _own_criterion(step: StepDraft, task: Task) -> tuple[Criterion, ...]:
     """Return the criterion that idumb itself proves: the script ended well, the condition or the outputs hold."""
     if step.kind == CONDITION:
         text = "the condition is decided"

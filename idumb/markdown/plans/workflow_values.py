@@ -7,9 +7,10 @@ from typing import Any
 from idumb.domain import paths
 from idumb.domain.plans import workflow
 from idumb.domain.plans.workflow import Value
-from idumb.markdown.syntax.record import NODE, TEXT, TEXTS, Key, Keys, choice, each, matching, record
+from idumb.markdown.syntax import value_types
 from idumb.markdown.syntax.source import Place
 from idumb.markdown.syntax.tree import Node, is_text
+from idumb.markdown.syntax.value_types import NODE, TEXT, TEXTS, Keys, ValueType, choice, mapping_of, matching
 
 _NAME = matching(
     "a lower-case letter, then letters, digits and `_`; not `outcome`",
@@ -17,26 +18,26 @@ _NAME = matching(
 )._replace(code="bad-name")
 
 
-def _values(noun: str, types: tuple[str, ...], **own: Key) -> Key:
-    """Return the row of a map of names to typed values."""
+def _values(noun: str, types: tuple[str, ...], **own: ValueType) -> ValueType:
+    """Return the type of a map of names to typed values."""
     kind = choice(*types)._replace(required=True, code="bad-type")
     keys = {"type": kind, "description": TEXT, "choices": TEXTS, **own}
 
     def _value(node: Node, place: Place) -> Value | None:
-        line = place.source.place(place.at)[0]
-        if is_text(node) and node.text.s in types and node.text.s != workflow.CHOICE:
-            return Value(place.key, node.text.s, line=line)
-        given = record(node, keys, place, f"the {noun} `{place.key}`", hint=hint)
+        line = place.source.line_number(place.at)
+        if is_text(node) and node.value in types and node.value != workflow.CHOICE:
+            return Value(place.key, node.value, line=line)
+        given = value_types.read_mapping(node, keys, place, f"the {noun} `{place.key}`", hint=hint)
         if "type" not in given:
             return None
         default = given.pop("default", None)
         made = Value(place.key, line=line, **given)
-        _check(made, {key.text.s: below for key, below in node.pairs}, place)
+        _check(made, {key.value: below for key, below in node.pairs}, place)
         return _with_default(made, default, place)
 
     accepted = f"{{{', '.join(keys)}}}"
-    rows = each(Key(accepted, _value), _NAME)
-    return Key(f"a map of names to {accepted}", lambda node, place: tuple(rows.read(node, place).values()))
+    rows = mapping_of(ValueType(accepted, _value), _NAME)
+    return ValueType(f"a map of names to {accepted}", lambda node, place: tuple(rows.read(node, place).values()))
 
 
 def _check(made: Value, nodes: dict[str, Node], place: Place) -> None:
@@ -54,9 +55,9 @@ def _check(made: Value, nodes: dict[str, Node], place: Place) -> None:
 def _with_default(made: Value, node: Node | None, place: Place) -> Value | None:
     if node is None:
         return made
-    default = workflow.from_text(made, node.text.s) if is_text(node) else None
+    default = workflow.from_text(made, node.value) if is_text(node) else None
     if default is None:
-        place.report("workflow.bad-default", node.start, node.text.s, name=made.name, accepted=made.accepted)
+        place.report("workflow.bad-default", node.start, node.value, name=made.name, accepted=made.accepted)
         return None
     return Value(made.name, made.type, made.description, made.choices, default, line=made.line)
 

@@ -53,12 +53,33 @@ class Block(Struct):
     def ordered(self) -> bool:
         return self.mark not in "-+*"
 
+    def walk(self) -> Iterator[Block]:
+        """Yield the block and everything in it, in order."""
+        yield self
+        for child in self.children:
+            yield from child.walk()
+
+    def body(self, source: Source) -> Text:
+        """Return the text in a fence that no other block is around."""
+        return source.part(self.line + 1, self.end_line - self.closed)
+
+    def content(self, source: Source) -> str:
+        """Return the lines inside any fence."""
+        if self.top:
+            return "\n".join(source.lines[self.line + 1 : self.end_line - self.closed])
+        return "\n".join(text for _, text in self.pieces)
+
 
 def scan(source: Source, first: int) -> list[Block]:
     """Return the top-level blocks from line `first` on, with comments removed from headings and paragraphs."""
     state = _State(source, first)
     _MD.block.tokenize(state, 0, state.lineMax)
     return _Tree(state).blocks(0)
+
+
+def first_line(item: Block) -> str:
+    first = item.children[0] if item.children else None
+    return first.pieces[0][1] if first and first.kind == PARAGRAPH else ""
 
 
 def first_text(item: Block) -> tuple[Text, list[Block]]:
@@ -324,7 +345,7 @@ def _cut_comments(paragraph: Block, source: Source) -> None:
     if unclosed is not None:
         source.report("comment.inside-line", unclosed, "<!--")
     for number, ((offset, text), cuts) in enumerate(zip(paragraph.pieces, ranges, strict=True)):
-        n = source.line_of(offset)
+        n = source.line_index(offset)
         column = offset - source.starts[n]
         line = source.cuts.get(n, source.lines[n])
         if cuts:

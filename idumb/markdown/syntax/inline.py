@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
+from collections.abc import Sequence
 from itertools import pairwise
 
 Piece = tuple[int, str]
@@ -190,14 +191,17 @@ def cut_comments(pieces: list[Piece]) -> tuple[list[list[tuple[int, int]]], int 
     return ranges, None
 
 
+_FROM_START = ((0, 0),)
+
+
 class Text:
-    """A text joined from source lines that maps each character to its source offset."""
+    """A text that maps each character to its source offset: one joined from lines, or a part of the source."""
 
-    __slots__ = ("literal", "marks", "s")
+    __slots__ = ("literal", "marks", "value")
 
-    def __init__(self, s: str, marks: list[tuple[int, int]], *, literal: bool = False) -> None:
-        self.s = s
-        self.marks = marks  # (index in s, offset in the source), ascending
+    def __init__(self, value: str, marks: Sequence[tuple[int, int]] = _FROM_START, *, literal: bool = False) -> None:
+        self.value = value
+        self.marks = marks  # (index in the value, offset in the source), ascending
         self.literal = literal  # a YAML list item: nothing in it splits
 
     def at(self, index: int) -> int:
@@ -209,11 +213,11 @@ class Text:
 
     def part(self, start: int, end: int | None = None) -> Text:
         """Return the range without surrounding spaces."""
-        start, end = _trim(self.s, start, len(self.s) if end is None else end)
-        return Text(self.s[start:end], [(0, self.at(start)), *self._marks_within(start, end)], literal=self.literal)
+        return self.range(*_trim(self.value, start, len(self.value) if end is None else end))
 
-    def _marks_within(self, start: int, end: int) -> list[tuple[int, int]]:
-        return [(index - start, offset) for index, offset in self.marks if start < index < end]
+    def range(self, start: int, end: int) -> Text:
+        within = [(index - start, offset) for index, offset in self.marks if start < index < end]
+        return Text(self.value[start:end], [(0, self.at(start)), *within], literal=self.literal)
 
 
 def joined(pieces: list[Piece]) -> Text:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import accumulate
 from typing import Any, NamedTuple
 
@@ -14,12 +14,13 @@ from msgspec.structs import replace
 from idumb.domain import catalog, whole_numbers, wording
 from idumb.domain.finding import ERROR, MOST, Finding, first_of_each, nearest
 from idumb.domain.plans.plan import Span
+from idumb.markdown.syntax.inline import Text
 
 _HABITS = frozenset({"task.ticked", "criterion.ticked", "criterion.no-box"})
 _LINES = 10
 _BELOW = 20  # lines to search for the next one with text
 _TAB = re.compile(r" *\t")
-_WORDS = 600  # characters of a message, which may quote the plan
+_LONGEST = 600  # characters of a message, which may quote the plan
 
 
 class Source:
@@ -47,36 +48,32 @@ class Source:
         self.prefix = "T1-"  # of the ids of the plan's tasks
         self.findings: list[Finding] = []
 
-    def line_of(self, offset: int) -> int:
+    def line_index(self, offset: int) -> int:
         """Return the line of an offset, from 0."""
         return min(max(bisect_right(self.starts, offset) - 1, 0), len(self.lines) - 1)
 
-    def place(self, offset: int) -> tuple[int, int]:
-        """Return the line and column of an offset, both from 1."""
-        line = self.line_of(offset)
-        return line + 1, max(offset - self.starts[line], 0) + 1
+    def line_number(self, offset: int) -> int:
+        """Return the line of an offset as people count, from 1."""
+        return self.line_index(offset) + 1
+
+    def column(self, offset: int) -> int:
+        """Return the column of an offset, from 1."""
+        return max(offset - self.starts[self.line_index(offset)], 0) + 1
 
     def end_of(self, line: int) -> int:
         """Return the offset after the last character of a line, before its line end."""
         return self.starts[line] + len(self.lines[line])
 
     def span(self, start: int, end: int) -> Span:
-        return Span(start, end, self.line_of(start) + 1)
+        return Span(start, end, self.line_number(start))
 
-    def part(self, first: int, last: int) -> tuple[str, Callable[[int], int]]:
-        """Return lines with LF, comments left out, and the function from an index of that text to an offset."""
+    def part(self, first: int, last: int) -> Text:
+        """Return lines with LF, without comments. What follows the last line is its end."""
         lines = ["" if n in self.hidden else self.lines[n] for n in range(first, last)]
-        bounds = list(accumulate((len(line) + 1 for line in lines), initial=0))
-        # Called twice for each value of a plan: what follows the last line is its end.
-        rows = [(bounds[n], self.starts[first + n], len(line)) for n, line in enumerate(lines)]
-        rows = rows or [(0, self.starts[min(first, len(self.starts) - 1)], 0)]
-
-        def place(index: int) -> int:
-            n = bisect_right(bounds, index) - 1
-            begin, start, length = rows[n] if n < len(rows) else rows[-1]
-            return start + (min(length, index - begin))
-
-        return "".join(f"{line}\n" for line in lines), place
+        starts = self.starts[first:last] or [self.starts[min(first, len(self.starts) - 1)]]
+        end = starts[-1] + (len(lines[-1]) if lines else 0)
+        indexes = accumulate((len(line) + 1 for line in lines), initial=0)
+        return Text("".join(f"{line}\n" for line in lines), list(zip(indexes, [*starts, end], strict=False)))
 
     def free_id(self) -> str:
         """Return a task id that no plan of the phase uses or mentions."""
@@ -89,26 +86,30 @@ class Source:
         return self.free[prefix]
 
     def report(
-        self, code: str, at: int, found: str = "", near: Sequence[str] = (), *, field: str = "", **words: Any
-    ) -> None:
-        """Add a finding with the texts of the catalog; `near` are the accepted names, of which one may be meant.
+        self, code: str, at: int, found: str = "", near: Sequence[str] = (), *, field: str = "",
+        accepted: str | None = None, fix: str | None = None, **words: Any,
+    ) -> None:  # fmt: skip
+        """Add a finding at an offset; `words` fill in the texts of the catalog, `accepted` and `fix` replace them.
 
-        `accepted` and `fix` replace those of the catalog, `where` precedes the fix.
+        `near` are the accepted names, of which one may be meant.
         """
         row = catalog.ROWS[code]
-        accepted = str(words.get("accepted", ", ".join(near) or row.accepted))
-        given = words | {"found": found, "field": field, "accepted": accepted}
+        accepted = (", ".join(near) or row.accepted) if accepted is None else accepted
+        words |= {"found": found, "field": field, "accepted": accepted}
         if any("{free}" in text for text in (row.message, row.fix, accepted)):
-            given["free"] = self.free_id()
+            words["free"] = self.free_id()
         known = nearest(found, near) if near and found and len(self.findings) < MOST else None
-        message, usual = row.said(given)
-        fix = str(words.get("fix", usual))
-        fix = f"{words.get('where', '')}{f'did you mean `{known}`?' if known and known != found else fix}"
-        accepted = accepted.replace("{free}", given.get("free", ""))
-        accepted = wording.short(accepted, _WORDS) if row.guided == ERROR else ""
-        path, (line, column) = self.path, self.place(at)
-        found, message, fix = wording.short(found), wording.short(message, _WORDS), wording.short(fix, _WORDS)
-        self.findings.append(Finding(code, row.guided, path, line, column, field, found, accepted, message, fix))
+        message, usual = row.said(words)
+        fix = usual if fix is None else fix
+        fix = f"did you mean `{known}`?" if known and known != found else fix
+        accepted = accepted.replace("{free}", words.get("free", ""))
+        accepted = wording.short(accepted, _LONGEST) if row.guided == ERROR else ""
+        self.findings.append(
+            Finding(
+                code, row.guided, self.path, self.line_number(at), self.column(at), field, wording.short(found),
+                accepted, wording.short(message, _LONGEST), wording.short(fix, _LONGEST),
+            )
+        )  # fmt: skip
 
     @property
     def any_error(self) -> bool:
@@ -135,7 +136,7 @@ class Source:
         return replace(finding, fix=f"replace the tab in the indentation{where} with spaces; otherwise {finding.fix}")
 
 
-class Kind(NamedTuple):
+class DocumentKind(NamedTuple):
     """A kind of document: what its codes begin with, and how its mappings are read.
 
     `dotted`: findings name the whole path of a key. `lenient`: a key without a value is as if it were absent.
@@ -148,11 +149,11 @@ class Kind(NamedTuple):
     own: bool = False
 
 
-PLAN = Kind("plan")
-CONFIG = Kind("config", dotted=True, lenient=True)
-POLICY, SCRIPT = Kind("policy"), Kind("script")
-STEP = Kind("step", lenient=True)
-WORKFLOW = Kind("workflow", own=True)
+PLAN = DocumentKind("plan")
+CONFIG = DocumentKind("config", dotted=True, lenient=True)
+POLICY, SCRIPT = DocumentKind("policy"), DocumentKind("script")
+STEP = DocumentKind("step", lenient=True)
+WORKFLOW = DocumentKind("workflow", own=True)
 
 
 class Place(Struct):
@@ -166,7 +167,7 @@ class Place(Struct):
     at: int = 0
     phase: str | None = None
     declared: dict[str, tuple[str, ...]] = field(default_factory=dict)
-    kind: Kind = PLAN
+    kind: DocumentKind = PLAN
     key: str = ""
 
     def inner(self, key: str, at: int) -> Place:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import json
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, TypeGuard
 
 from msgspec import Struct, field
@@ -46,11 +46,11 @@ class Node(Struct):
 
     @property
     def value(self) -> str:
-        return self.text.s
+        return self.text.value
 
     @property
     def is_null(self) -> bool:
-        return self.kind == TEXT and self.plain and self.text.s in ("", "null" if self.json else "")
+        return self.kind == TEXT and self.plain and self.value in ("", "null" if self.json else "")
 
     @property
     def pairs(self) -> list[tuple[Node, Node]]:
@@ -59,7 +59,7 @@ class Node(Struct):
 
     def texts(self) -> Iterator[Text]:
         """Yield the text on the line, then the text of each item."""
-        if self.text.s:
+        if self.value:
             yield self.text
         for item in self.items:
             yield item.text
@@ -68,12 +68,12 @@ class Node(Struct):
     def is_none(self) -> bool:
         """Whether the value is `none`, `[]` or `-`."""
         if self.items:
-            return not self.text.s and len(self.items) == 1 and _says_none(self.items[0])
-        return self.kind == LIST or self.text.s.casefold() in {"none", "[]", "-"}
+            return not self.value and len(self.items) == 1 and _says_none(self.items[0])
+        return self.kind == LIST or self.value.casefold() in {"none", "[]", "-"}
 
 
 def _says_none(item: Node) -> bool:
-    return item.text.s.casefold() in {"none", "[]"} and not item.items
+    return item.value.casefold() in {"none", "[]"} and not item.items
 
 
 def is_text(node: Node | None) -> TypeGuard[Node]:
@@ -91,20 +91,28 @@ def is_map(node: Node | None) -> TypeGuard[Node]:
 def plain(node: Node) -> Any:
     """Return a YAML value as lists, dicts and texts."""
     if node.kind == MAP:
-        return {key.text.s: plain(value) for key, value in node.pairs}
-    return [plain(item) for item in node.items] if node.kind == LIST else node.text.s
+        return {key.value: plain(value) for key, value in node.pairs}
+    return [plain(item) for item in node.items] if node.kind == LIST else node.value
 
 
-def find(node: Node, *keys: str) -> tuple[int, Node | None]:
-    """Return the offset of a nested key, or of its nearest parent, with its value."""
-    at, below = 0, None
-    for key in keys:
-        pair = next((pair for pair in node.pairs if pair[0].text.s == key), None) if node.kind == MAP else None
+def find(node: Node, *keys: str) -> Node | None:
+    """Return the value of a nested key."""
+    pairs = [*_path(node, keys)]
+    return pairs[-1][1] if len(pairs) == len(keys) else None
+
+
+def key_offset(node: Node, *keys: str) -> int:
+    """Return the offset of a nested key, or of its nearest parent that is there."""
+    return next((key.start for key, _ in reversed([*_path(node, keys)])), 0)
+
+
+def _path(node: Node, keys: Sequence[str]) -> Iterator[tuple[Node, Node]]:
+    for name in keys:
+        pair = next((pair for pair in node.pairs if pair[0].value == name), None) if node.kind == MAP else None
         if pair is None:
-            return at, None
-        at, node = pair[0].start, pair[1]
-        below = node
-    return at, below
+            return
+        yield pair
+        node = pair[1]
 
 
 def as_bullets(node: Node) -> Node:
@@ -113,13 +121,13 @@ def as_bullets(node: Node) -> Node:
         items = [_pair(key, as_bullets(value)) for key, value in node.pairs]
     else:
         items = [as_bullets(item) for item in node.items]
-    text = Text(node.text.s.strip(), node.text.marks, literal=node.text.literal)
+    text = Text(node.value.strip(), node.text.marks, literal=node.text.literal)
     return Node(node.kind, text, node.start, node.end, items, plain=node.plain)
 
 
 def _pair(key: Node, value: Node) -> Node:
     if value.kind == TEXT:
-        text = Text(f"{key.text.s}: {value.text.s}", [(0, key.start)], literal=True)
+        text = Text(f"{key.value}: {value.value}", [(0, key.start)], literal=True)
         return Node(TEXT, text, key.start, value.end, plain=value.plain)
     return Node(value.kind, key.text, key.start, value.end, value.items)
 
@@ -131,38 +139,39 @@ class _Refused(Exception):
     """A form of YAML that ends the reading; it is reported."""
 
 
-def read(text: str, place: Callable[[int], int], source: Source, owner: str) -> Node | None:
-    """Return the document of `text`, or None if it is empty or invalid; `place` maps an index to a source offset."""
+def read(text: Text, source: Source, owner: str) -> Node | None:
+    """Return the document of a text; None if it is empty or invalid. Findings are of the field `owner`."""
     from ruamel.yaml.error import YAMLError
 
     try:
-        return _Reader(text, place, source, owner).document()
+        return _Reader(text, source, owner).document()
     except _Refused:
         pass
     except YAMLError as error:
         mark = getattr(error, "problem_mark", None) or getattr(error, "context_mark", None)
         at = getattr(mark, "index", None) or getattr(error, "position", None)
-        at = min(at, len(text.rstrip("\n"))) if isinstance(at, int) else 0
-        found = text.split("\n")[text.count("\n", 0, at)].strip(" \r").replace("\t", "\\t")
+        yaml = text.value
+        at = min(at, len(yaml.rstrip("\n"))) if isinstance(at, int) else 0
+        found = yaml.split("\n")[yaml.count("\n", 0, at)].strip(" \r").replace("\t", "\\t")
         why = getattr(error, "problem", None) or getattr(error, "reason", None) or str(error).partition("\n")[0]
-        source.report("yaml.unreadable", place(at), found, field=owner, why=why)
+        source.report("yaml.unreadable", text.at(at), found, field=owner, why=why)
     return None
 
 
-def read_json(text: str, place: Callable[[int], int], source: Source, owner: str) -> Node | None:
+def read_json(text: Text, source: Source, owner: str) -> Node | None:
     """Do the same for JSON: what Python reads as JSON, YAML reads with places."""
     try:
-        if text.strip():
-            json.loads(text, parse_constant=_constant, parse_int=whole_numbers.parse_json_int)
+        if text.value.strip():
+            json.loads(text.value, parse_constant=_constant, parse_int=whole_numbers.parse_json_int)
     except RecursionError:
-        source.report("plan.too-deep", place(0), field=owner)
+        source.report("plan.too-deep", text.at(0), field=owner)
         return None
     except ValueError as error:
-        at = min(getattr(error, "pos", 0), max(len(text) - 1, 0))
-        found = text[at : at + 60].partition("\n")[0].rstrip("\r")
-        source.report("json.unreadable", place(at), found, field=owner, why=getattr(error, "msg", error))
+        at = min(getattr(error, "pos", 0), max(len(text.value) - 1, 0))
+        found = text.value[at : at + 60].partition("\n")[0].rstrip("\r")
+        source.report("json.unreadable", text.at(at), found, field=owner, why=getattr(error, "msg", error))
         return None
-    node = read(text, place, source, owner)
+    node = read(text, source, owner)
     nodes = [node] if node is not None else []
     while nodes:
         inner = nodes.pop()
@@ -198,11 +207,11 @@ def _libyaml() -> Callable[[str], Any] | None:
 
 
 class _Reader:
-    __slots__ = ("events", "owner", "place", "source")
+    __slots__ = ("events", "owner", "source", "text")
 
-    def __init__(self, text: str, place: Callable[[int], int], source: Source, owner: str) -> None:
-        self.place, self.source, self.owner = place, source, owner
-        self.events = _events(text)
+    def __init__(self, text: Text, source: Source, owner: str) -> None:
+        self.text, self.source, self.owner = text, source, owner
+        self.events = _events(text.value)
 
     def document(self) -> Node | None:
         node, documents = None, 0
@@ -217,7 +226,7 @@ class _Reader:
         return None if node is None or node.is_null else node
 
     def refused(self, code: str, event: Any, found: str = "") -> _Refused:
-        self.source.report(code, self.place(event.start_mark.index), found, field=self.owner)
+        self.source.report(code, self.text.at(event.start_mark.index), found, field=self.owner)
         return _Refused()
 
     def node(self, event: Any, depth: int) -> Node:
@@ -229,9 +238,9 @@ class _Reader:
         if event.ctag is not None and event.tag and event.tag != "!":
             raise self.refused("yaml.tag", event, str(event.tag))
         begin, last = event.start_mark, event.end_mark
-        start = self.place(begin.index)
+        start = self.text.at(begin.index)
         if kind == "ScalarEvent":
-            end = start + last.index - begin.index if begin.line == last.line else self.place(last.index)
+            end = start + last.index - begin.index if begin.line == last.line else self.text.at(last.index)
             value = event.value
             if "\0" in value:  # as an escape
                 raise self.refused("plan.nul", event)
@@ -249,7 +258,7 @@ class _Reader:
         first: dict[str, int] = {}
         for event in self.events:
             if event.__class__.__name__ in {"SequenceEndEvent", "MappingEndEvent"}:
-                node.end = self.place(event.end_mark.index)
+                node.end = self.text.at(event.end_mark.index)
                 return node
             item = self.node(event, depth + 1)
             if node.kind == LIST:
@@ -258,13 +267,13 @@ class _Reader:
                 continue
             if item.kind != TEXT:
                 raise self.refused("yaml.key", event)
-            if item.plain and item.text.s == "<<":
+            if item.plain and item.value == "<<":
                 raise self.refused("yaml.merge", event, "<<")
             item.items = [self.node(next(self.events), depth + 1)]
-            if item.text.s in first:
-                line = self.source.place(first[item.text.s])[0]
-                self.source.report("yaml.duplicate-key", item.start, item.text.s, field=self.owner, first=line)
+            if item.value in first:
+                line = self.source.line_number(first[item.value])
+                self.source.report("yaml.duplicate-key", item.start, item.value, field=self.owner, first=line)
             else:
-                first[item.text.s] = item.start
+                first[item.value] = item.start
                 node.items.append(item)
         raise AssertionError("the reader ends every collection")

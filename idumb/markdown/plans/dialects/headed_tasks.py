@@ -11,8 +11,8 @@ from itertools import count, pairwise
 from typing import NamedTuple
 
 from idumb.domain.plans.plan import CHECK, HUMAN, Criterion, Option
-from idumb.markdown.plans.dialects import drafts
-from idumb.markdown.plans.dialects.drafts import Part, TaskDraft
+from idumb.markdown.plans.dialects import foreign_task
+from idumb.markdown.plans.dialects.foreign_task import ForeignTask, Part
 from idumb.markdown.syntax import inline, outline
 from idumb.markdown.syntax.outline import Entry, Outline
 from idumb.markdown.syntax.source import Source
@@ -32,13 +32,13 @@ _SECTIONS = {
 }
 
 
-def read(first: int, source: Source) -> tuple[list[TaskDraft], dict[str, list[Part]]]:
+def read(first: int, source: Source) -> tuple[list[ForeignTask], dict[str, list[Part]]]:
     """Return the tasks in document order, and the texts of the sections for the goal and the success criteria.
 
     Headings below that of a task belong to it.
     """
     document, rows = outlined(source, first)
-    tasks: list[TaskDraft] = []
+    tasks: list[ForeignTask] = []
     texts: dict[str, list[Part]] = {}
     in_tasks, until = False, 0
     for heading, following in pairwise([*document.headings, None]):
@@ -70,18 +70,18 @@ def _named(title: str, level: int, *, in_tasks: bool) -> tuple[str, str] | None:
     return (numbered[1], numbered[2]) if numbered else None
 
 
-def _task(rows: list[Line], id: str, title: str, source: Source) -> TaskDraft:
+def _task(rows: list[Line], id: str, title: str, source: Source) -> ForeignTask:
     """Return the task whose heading is the first of these lines."""
     head, *body = rows
     while body and body[-1].text.strip() in ("", "---"):
         body.pop()
     last = body[-1] if body else head
     kind = _KIND.match(title)
-    words = drafts.clean(title[kind.end() :] if kind else title)
-    draft = TaskDraft(head.at, last.at + len(last.text), words or id, id=id.strip("."))
-    draft.kind = drafts.kind_of(kind[1].lower(), head.at, source) if kind else draft.kind
+    words = foreign_task.clean(title[kind.end() :] if kind else title)
+    draft = ForeignTask(head.at, last.at + len(last.text), words or id, id=id.strip("."))
+    draft.kind = foreign_task.kind_of(kind[1].lower(), head.at, source) if kind else draft.kind
     draft.spans["title"] = (head.at, head.at + len(head.text))
-    text = drafts.block("\n".join(row.text for row in body))
+    text = foreign_task.block("\n".join(row.text for row in body))
     draft.description += [text] if text else []
     criteria = read_labels(draft, body, source)
     steps = [box[1] for row in body if not row.fenced and row.at not in criteria and (box := _STEP.match(row.text))]
@@ -142,7 +142,7 @@ def outlined(source: Source, first: int, begin: int = 0) -> tuple[Outline, list[
     return found, [Line(text, begin + at, n in text_only, headings.get(n)) for n, (text, at) in rows]
 
 
-def read_labels(draft: TaskDraft, rows: list[Line], source: Source) -> set[int]:
+def read_labels(draft: ForeignTask, rows: list[Line], source: Source) -> set[int]:
     """Read the fields in the body of a task into the draft; the whole body is its description.
 
     Return where the lines of its criteria begin.
@@ -211,7 +211,7 @@ def _label(row: Line) -> _Label | None:
 
 
 def _plain(label: str) -> str:
-    return drafts.flat(_NOTE.sub("", label).casefold())
+    return foreign_task.flat(_NOTE.sub("", label).casefold())
 
 
 def _first_list(part: Part) -> Part:
@@ -238,41 +238,41 @@ _PRIORITIES = {"critical": "critical", "p0": "critical", "high": "high", "p1": "
                "medium": "normal", "p2": "normal", "low": "low", "p3": "low"}  # fmt: skip
 
 
-def read_field(draft: TaskDraft, name: str, part: Part, source: Source, at: int) -> None:
+def read_field(draft: ForeignTask, name: str, part: Part, source: Source, at: int) -> None:
     """Read the value of a field into the draft; `at` is where the field begins."""
     draft.spans.setdefault(name, (part[1], part[1] + len(part[0])))
     if name == "title":
-        draft.title = drafts.clean(part[0])
+        draft.title = foreign_task.clean(part[0])
     elif name == "files":
         draft.files = [*(draft.files or ()), part]
-    elif name == "read_first" and (text := drafts.block(part[0])):
+    elif name == "read_first" and (text := foreign_task.block(part[0])):
         draft.references.append(f"Read first:\n{text}")
     elif name == "verify":
         _verify(draft, part, source)
     elif name == "acceptance":
-        draft.criteria += [_criterion(words, place, source) for words, place in drafts.items(part)]
+        draft.criteria += [_criterion(words, place, source) for words, place in foreign_task.items(part)]
     elif name == "options":
         draft.options += _options(part[0])
     elif name == "depends_on":
         _depends_on(draft, part, source)
     else:
-        _word(draft, name, drafts.flat(part[0]).strip("`* "), source, at)
+        _word(draft, name, foreign_task.flat(part[0]).strip("`* "), source, at)
 
 
-def _word(draft: TaskDraft, name: str, word: str, source: Source, at: int) -> None:
+def _word(draft: ForeignTask, name: str, word: str, source: Source, at: int) -> None:
     if name == "estimate" and (time := _ESTIMATE.search(word)):
         draft.estimate = (int(time[1]) * (3600 if time[2][0] in "hH" else 60)) or None
     elif name == "priority":
         draft.priority = _PRIORITIES.get(word.casefold(), draft.priority)
     elif name == "type":
-        draft.kind = drafts.kind_of(word, at, source)
+        draft.kind = foreign_task.kind_of(word, at, source)
 
 
 def _options(text: str) -> Iterator[Option]:
     """Yield the options with ids that differ and that one can type."""
     known = set[str]()
     for number, option in enumerate(_OPTION.finditer(text), 1):
-        words = drafts.flat(_OPENING.sub(r"\1: ", _CLOSING.sub("; ", option[2]))).removesuffix(";")
+        words = foreign_task.flat(_OPENING.sub(r"\1: ", _CLOSING.sub("; ", option[2]))).removesuffix(";")
         stated = _OPTION_ID.search(option[1])
         id = re.sub(r"[^\w.-]+", "-", stated[1]) if stated else ""
         if id in ("", *known):
@@ -281,8 +281,8 @@ def _options(text: str) -> Iterator[Option]:
         yield Option(id, words.removeprefix("name: ") or id)
 
 
-def _verify(draft: TaskDraft, part: Part, source: Source) -> None:
-    commands, by_hand, prose = drafts.verification(part)
+def _verify(draft: ForeignTask, part: Part, source: Source) -> None:
+    commands, by_hand, prose = foreign_task.verification(part)
     draft.commands += commands
     stated = [(HUMAN, *each) for each in by_hand] + [("", *each) for each in prose if not commands]
     draft.criteria += [Criterion("", words, proof, span=source.span(at, at)) for proof, words, at in stated]
@@ -300,16 +300,16 @@ def _criterion(words: str, at: int, source: Source) -> Criterion:
     return Criterion("", words, proof, command, span=span)
 
 
-def _depends_on(draft: TaskDraft, part: Part, source: Source) -> None:
-    text = drafts.flat(part[0]).strip("[]` ")
+def _depends_on(draft: ForeignTask, part: Part, source: Source) -> None:
+    text = foreign_task.flat(part[0]).strip("[]` ")
     ids: list[Part] = []
     none = text.casefold().rstrip(".") in ("none", "nothing", "n/a", "-", "—", "")
     for match in () if none else re.finditer(r"[^,;]+", part[0].rstrip()):
-        word = drafts.ITEM.sub("", match[0].strip(), count=1).strip("[]`\"'* .")
+        word = foreign_task.ITEM.sub("", match[0].strip(), count=1).strip("[]`\"'* .")
         id = _AN_ID.fullmatch(word)
         at = part[1] + match.start()
         if id is None:
-            found = drafts.flat(match[0])
+            found = foreign_task.flat(match[0])
             source.report("dialect.unread-dependency", at, found, field="Depends on", what="task")
             return
         ids.append((id[1], at))

@@ -15,8 +15,8 @@ from idumb.domain.plans.phase_ids import QUICK
 from idumb.domain.plans.plan import CHECK, HUMAN, Criterion, Plan, Setup, Span
 from idumb.markdown import phases
 from idumb.markdown.plans import frontmatter
-from idumb.markdown.plans.dialects import drafts, headed_tasks, tagged_tasks
-from idumb.markdown.plans.dialects.drafts import Part, TaskDraft
+from idumb.markdown.plans.dialects import foreign_task, headed_tasks, tagged_tasks
+from idumb.markdown.plans.dialects.foreign_task import ForeignTask, Part
 from idumb.markdown.syntax import tree
 from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
@@ -58,9 +58,9 @@ def _plan(data: bytes, path: str, dialect: str, head: _Head, source: Source) -> 
             accepted='<task type="auto"> … </task>, or headings such as ### Task 1: Title',
             fix="write its tasks in one of these forms, or convert it: idumb import PATH",
         )
-    objective = head.texts.get("objective") or next((drafts.block(t) for t, _ in texts.get("objective", ())), "")
+    objective = head.texts.get("objective") or next((foreign_task.block(t) for t, _ in texts.get("objective", ())), "")
     title = head.texts.get("title") or _heading(source, head.end_line) or _first_line(objective) or f"Plan {plan}"
-    blocks = ((name, drafts.block(text)) for name in _SHARED for text, _ in texts.get(name, ()))
+    blocks = ((name, foreign_task.block(text)) for name in _SHARED for text, _ in texts.get(name, ()))
     shared = [f"{name.capitalize()} of the plan:\n{text}" for name, text in blocks]
     for task in tasks:
         task.references = [*shared, *task.references]
@@ -68,12 +68,12 @@ def _plan(data: bytes, path: str, dialect: str, head: _Head, source: Source) -> 
         path, hashlib.sha256(data).hexdigest(), phase, plan, title, head.texts.get("goal") or objective or title,
         depends_on=_depends_on(head, phase, source), requirements=head.requirements,
         success_criteria=tuple(head.criteria) or _success(texts, source), setup=tuple(head.setup), extra=head.extra,
-        tasks=drafts.tasks_of(tasks, drafts.prefix(phase, plan), source, head.requirements, head.files),
+        tasks=foreign_task.tasks_of(tasks, foreign_task.prefix(phase, plan), source, head.requirements, head.files),
         spans=head.spans, dialect=dialect, wave=head.wave,
     )  # fmt: skip
 
 
-def _tasks(begin: int, first: int, source: Source) -> tuple[list[TaskDraft], dict[str, list[Part]]]:
+def _tasks(begin: int, first: int, source: Source) -> tuple[list[ForeignTask], dict[str, list[Part]]]:
     text = source.text
     task_name = tagged_tasks.task_tag(text)
     if task_name is None:
@@ -98,7 +98,7 @@ def _first_line(text: str) -> str:
 
 def _success(texts: dict[str, list[Part]], source: Source) -> tuple[Criterion, ...]:
     """Return the items of `<success_criteria>` as criteria that a person judges."""
-    stated = [item for part in texts.get("success_criteria", ()) for item in drafts.items(part)]
+    stated = [item for part in texts.get("success_criteria", ()) for item in foreign_task.items(part)]
     rows = enumerate(stated, 1)
     return tuple(Criterion(f"AC-{n}", words, HUMAN, span=source.span(at, at)) for n, (words, at) in rows)
 
@@ -294,7 +294,7 @@ def _each(node: Node | None) -> list[Node]:
 def _text(node: Node) -> str:
     """Return a value on one line. An unquoted text with a colon is a mapping in YAML; it becomes text again."""
     if is_text(node):
-        return drafts.flat(node.value)
+        return foreign_task.flat(node.value)
     if is_list(node):
         return ", ".join(map(_text, node.items))
     return "; ".join(f"{key.value}: {_text(value)}" for key, value in node.pairs)

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterator
 from typing import NamedTuple
 
 from idumb.domain import wording
-from idumb.markdown.plans.dialects import drafts, headed_tasks
-from idumb.markdown.plans.dialects.drafts import Part, TaskDraft
+from idumb.markdown.plans.dialects import foreign_task, headed_tasks
+from idumb.markdown.plans.dialects.foreign_task import ForeignTask, Part
 from idumb.markdown.syntax.source import Source
 
 _OPEN = re.compile(r"<([A-Za-z][\w-]*)((?:\s[^<>]*)?)>")
@@ -118,12 +118,12 @@ def task_tag(text: str) -> str | None:
     return next((name for name in _TASK_TAGS if name in found), None)
 
 
-def read(tags: Tags, name: str, start: int, end: int) -> tuple[list[TaskDraft], dict[str, list[Part]]]:
+def read(tags: Tags, name: str, start: int, end: int) -> tuple[list[ForeignTask], dict[str, list[Part]]]:
     """Return the tasks, whose tag is `name`, in document order, and the texts of the plan's other tags by name.
 
     Tasks can be anywhere; text beside those in `<tasks>` is reported.
     """
-    tasks, others = list[TaskDraft](), dict[str, list[Part]]()
+    tasks, others = list[ForeignTask](), dict[str, list[Part]]()
     for part in tags.parts(start, end, (*_TASK_TAGS, "tasks"), fences=True):
         whole = isinstance(part, _Tag) and part.name.lower() == "tasks"
         for inner in tags.parts(part.content, part.close, _TASK_TAGS) if isinstance(part, _Tag) and whole else [part]:
@@ -152,10 +152,10 @@ def _fenced(line: str, fence: str) -> tuple[str, bool]:
     return (mark[1], True) if mark else ("", False)
 
 
-def _task(tags: Tags, tag: _Tag, number: int) -> TaskDraft:
+def _task(tags: Tags, tag: _Tag, number: int) -> ForeignTask:
     source = tags.source
     attributes = {match[1]: match[2] or match[3] or "" for match in _ATTRIBUTE.finditer(tag.attributes)}
-    draft = TaskDraft(tag.start, tag.end, "", id=attributes.get("id", ""), notation="tag")
+    draft = ForeignTask(tag.start, tag.end, "", id=attributes.get("id", ""), notation="tag")
     for name in attributes.keys() & {"type", "priority"}:
         headed_tasks.read_field(draft, name, (attributes[name], tag.start), source, tag.start)
     for name in attributes.keys() - _KNOWN:
@@ -166,30 +166,30 @@ def _task(tags: Tags, tag: _Tag, number: int) -> TaskDraft:
             _child(draft, part, tags)
         elif part[0].strip():
             _markdown(draft, part, source)
-    draft.title = draft.title or drafts.clean(attributes.get("name", "")) or _titled(draft) or f"Task {number}"
+    draft.title = draft.title or foreign_task.clean(attributes.get("name", "")) or _titled(draft) or f"Task {number}"
     return draft
 
 
-def _markdown(draft: TaskDraft, part: Part, source: Source) -> None:
+def _markdown(draft: ForeignTask, part: Part, source: Source) -> None:
     """Read the Markdown of a task that has no tags for it: a heading, bold labels and lists."""
     text, at = part
     rows = headed_tasks.outlined(Source(text, ""), 0, at)[1]
     heading = next((row.heading for row in rows if row.heading), None)
     if heading and not draft.title:
-        title = drafts.clean(heading.text)
+        title = foreign_task.clean(heading.text)
         draft.title = re.sub(rf"^{re.escape(draft.id)}\s*(?:[:.—–-]+\s*)?", "", title) if draft.id else title
     draft.description.append(textwrap.dedent(text).strip("\n"))
     headed_tasks.read_labels(draft, rows, source)
 
 
-def _titled(draft: TaskDraft) -> str:
+def _titled(draft: ForeignTask) -> str:
     """Return the first line of what a task without a name says."""
     lines = (line for text in draft.description for line in text.split("\n"))
     first = next((line for line in lines if line.strip() and line.strip() not in _TEXTS.values()), "")
-    return wording.short(drafts.clean(first.strip(" #*")))
+    return wording.short(foreign_task.clean(first.strip(" #*")))
 
 
-def _child(draft: TaskDraft, tag: _Tag, tags: Tags) -> None:
+def _child(draft: ForeignTask, tag: _Tag, tags: Tags) -> None:
     name = tag.name.lower()
     part = tags.text[tag.content : tag.close], tag.content
     field = _FIELDS.get(name, "")
@@ -197,7 +197,7 @@ def _child(draft: TaskDraft, tag: _Tag, tags: Tags) -> None:
     if field:
         headed_tasks.read_field(draft, field, part, tags.source, tag.start)
     elif name in _TEXTS:
-        text = drafts.block(part[0])
+        text = foreign_task.block(part[0])
         draft.description += [f"{_TEXTS[name]}\n{text}".strip("\n")] if text else []
     else:
         draft.description.append(tags.text[tag.start : tag.end])

@@ -1,7 +1,7 @@
-"""The one reader of mappings: front matter, configuration, policies, workflows, steps, scripts. Each key is a row.
+"""The types of values in front matter, configuration, policies, workflows, steps and scripts, and their one reader.
 
-A row says in words what its key accepts, and reads it. Every mistake is reported, at its place, with the nearest name.
-Rows also make the JSON Schemas that editors use.
+A type says in words what it accepts, and reads it. Every mistake is reported, at its place, with the nearest name.
+Types also make the JSON Schemas that editors use.
 """
 
 from __future__ import annotations
@@ -29,63 +29,64 @@ ANY_TEXT: Schema = {"type": ["string", "number", "boolean"]}
 
 
 class BadValue(Exception):
-    """A node that its key does not accept; `accepted` and `fix` replace the words of the key."""
+    """A node that its type does not accept; `accepted` and `fix` replace the words of the type."""
 
     def __init__(self, node: Node, accepted: str = "", fix: str = "") -> None:
         super().__init__(accepted)
         self.node, self.accepted, self.fix = node, accepted, fix
 
 
-class Key(NamedTuple):
-    """What a key accepts, and its reader. `keys` are those of its mapping, `words` the only texts that it takes.
+class ValueType(NamedTuple):
+    """What a value may be, in words, and its reader, which raises BadValue for anything else.
 
-    `code` is that of the finding about a value that it does not accept. `doc` says what the key is for.
+    - `keys`: those of a mapping. `words`: the only texts that it accepts. `required`: whether its key must be there.
+    - `code`: that of the finding about a value that it does not accept. `doc`: what the value is for.
     """
 
     accepted: str
     read: Reader
     required: bool = False
-    keys: Mapping[str, Key] = {}
+    keys: Mapping[str, ValueType] = {}
     words: tuple[str, ...] = ()
     code: str = "bad-value"
     schema: Schema = ANY_TEXT
     doc: str = ""
 
     @property
-    def must(self) -> Key:
+    def must(self) -> ValueType:
         return self._replace(required=True)
 
-    def says(self, doc: str) -> Key:
+    def says(self, doc: str) -> ValueType:
         return self._replace(doc=doc)
 
 
-Keys = Mapping[str, Key]
+Keys = Mapping[str, ValueType]
 Hint = Callable[[str, Keys], Mapping[str, Any]]
 """What else to say about an unknown key."""
 _NO_HINT: Hint = lambda *_: {}  # noqa: E731
 
 
-def record(
+def read_mapping(
     node: Node, keys: Keys, place: Place, owner: str, *, noun: str = "key", hint: Hint = _NO_HINT
 ) -> dict[str, Any]:
     """Return the values of a mapping by key; `owner` names it in messages. Raises BadValue for any other node."""
     if not is_map(node):
         raise BadValue(node)
     kind, given, start = place.kind, dict[str, Any](), place.at if noun == "argument" else node.start
-    missing = {name: start for name, key in keys.items() if key.required}
+    missing = {name: start for name, of in keys.items() if of.required}
     for key, below in node.pairs:
-        name, inner = key.text.s, place.inner(key.text.s, key.start)
-        if name not in keys:
+        name, inner, of = key.value, place.inner(key.value, key.start), keys.get(key.value)
+        if of is None:
             if not kind.own or not is_own(name):
                 words = {"owner": owner, "near": tuple(keys), "accepted": ", ".join(keys), **hint(name, keys)}
                 inner.report(f"{kind.prefix}.unknown-{noun}", key.start, name, **words)
-        elif kind.lenient and (below.is_null or (kind.dotted and _is_empty(below, keys[name]))):
+        elif kind.lenient and (below.is_null or (kind.dotted and _is_empty(below, of))):
             missing |= {name: key.start} if name in missing else {}
         else:
             missing.pop(name, None)
             if below.is_null:
-                inner.report(f"{kind.prefix}.empty-value", key.start, name=inner.name, accepted=keys[name].accepted)
-            elif (made := value(keys[name], below, inner)) is not None:
+                inner.report(f"{kind.prefix}.empty-value", key.start, name=inner.name, accepted=of.accepted)
+            elif (made := read_value(of, below, inner)) is not None:
                 given[name] = made
     for name, at in missing.items():
         words = {"key": name, "owner": owner, "accepted": keys[name].accepted}
@@ -95,8 +96,8 @@ def record(
 
 def schema_of(keys: Keys) -> dict[str, Any]:
     """Return the JSON Schema of a mapping."""
-    required = [name for name, key in keys.items() if key.required]
-    properties = {name: {**key.schema, "description": key.doc or key.accepted} for name, key in keys.items()}
+    required = [name for name, of in keys.items() if of.required]
+    properties = {name: {**of.schema, "description": of.doc or of.accepted} for name, of in keys.items()}
     known = {"type": "object", "additionalProperties": False, "properties": properties}
     return known | ({"required": required} if required else {})
 
@@ -111,28 +112,28 @@ def is_own(name: str) -> bool:
     return name[:2].lower() == "x-" and len(name) > 2
 
 
-def _is_empty(node: Node, key: Key) -> bool:
-    return is_null(node) or (is_map(node) and not node.items and bool(key.keys))
+def _is_empty(node: Node, of: ValueType) -> bool:
+    return is_null(node) or (is_map(node) and not node.items and bool(of.keys))
 
 
-def value(key: Key, node: Node, place: Place) -> Any:
-    """Read one value; None, with a finding, if its key does not accept it."""
+def read_value(of: ValueType, node: Node, place: Place) -> Any:
+    """Read one value; None, with a finding, if its type does not accept it."""
     try:
-        return key.read(node, place)
+        return of.read(node, place)
     except BadValue as bad:
-        words = {"accepted": bad.accepted or key.accepted} | ({"fix": bad.fix} if bad.fix else {})
-        found, near = shown(bad.node, place), () if bad.fix else key.words
-        place.report(f"{place.kind.prefix}.{key.code}", bad.node.start, found, near, name=place.name, **words)
+        words = {"accepted": bad.accepted or of.accepted} | ({"fix": bad.fix} if bad.fix else {})
+        found, near = shown(bad.node, place), () if bad.fix else of.words
+        place.report(f"{place.kind.prefix}.{of.code}", bad.node.start, found, near, name=place.name, **words)
     return None
 
 
 def shown(node: Node, place: Place) -> str:
     """Return a text, or the first line of any other value as it is written."""
     source = place.source.text
-    return node.text.s if is_text(node) else source[node.start : node.end].partition("\n")[0].strip()
+    return node.value if is_text(node) else source[node.start : node.end].partition("\n")[0].strip()
 
 
-# Rows of mappings and lists
+# Types of mappings and lists
 
 
 def section(
@@ -142,85 +143,88 @@ def section(
     *,
     named: bool = False,
     owner: str = "",
-) -> Key:
-    """Return the row of a mapping whose keys are the arguments of `make`; with `named`, so is `name`, its own key.
+) -> ValueType:
+    """Return the type of a mapping whose keys are the arguments of `make`; with `named`, so is `name`, its own key.
 
     `owner` names it in messages.
     """
-    blank = {name: "" for name, key in keys.items() if key.required}  # reported
+    blank = {name: "" for name, of in keys.items() if of.required}  # reported
 
     def read(node: Node, place: Place) -> Any:
-        given = record(node, keys, place, owner or f"`{place.name}`")
-        lacks = blank.keys() - {key.text.s for key in node.items}
+        given = read_mapping(node, keys, place, owner or f"`{place.name}`")
+        lacks = blank.keys() - {key.value for key in node.items}
         return None if lacks else make(**(blank | given | ({"name": place.key} if named else {})))
 
-    return Key(accepted or f"keys with values, such as `{next(iter(keys))}`", read, keys=keys, schema=schema_of(keys))
+    usual = f"keys with values, such as `{next(iter(keys))}`"
+    return ValueType(accepted or usual, read, keys=keys, schema=schema_of(keys))
 
 
-def each(of: Key, names: Key) -> Key:
-    """Return the row of a mapping from names, which are texts of one kind, to values of another."""
+def mapping_of(of: ValueType, names: ValueType) -> ValueType:
+    """Return the type of a mapping from names, which are texts of one kind, to values of another."""
 
     def read(node: Node, place: Place) -> dict[str, Any]:
         if not is_map(node):
             raise BadValue(node)
         made = {}
         for key, below in node.pairs:
-            inner = place.inner(key.text.s, key.start)
-            if value(names, key, inner) is not None and (one := value(of, below, inner)) is not None:
-                made[key.text.s] = one
+            inner = place.inner(key.value, key.start)
+            if read_value(names, key, inner) is not None and (one := read_value(of, below, inner)) is not None:
+                made[key.value] = one
         return made
 
     schema = {"type": "object", "propertyNames": names.schema, "additionalProperties": of.schema}
-    return Key("keys with values", read, schema=schema)
+    return ValueType("keys with values", read, schema=schema)
 
 
-def list_of(item: Key, accepted: str = "a list of texts", *, single: bool = False, least: int = 0) -> Key:
-    """Return the row of a list with at least so many items; with `single`, one text needs no list."""
+def list_of(item: ValueType, accepted: str = "a list of texts", *, single: bool = False, least: int = 0) -> ValueType:
+    """Return the type of a list with at least so many items; with `single`, one text needs no list."""
 
     def read(node: Node, place: Place) -> tuple[Any, ...]:
         if single and is_text(node):
             return (item.read(node, place),)
         if not is_list(node) or len(node.items) < least:
             raise BadValue(node)
-        return tuple(one for below in node.items if (one := value(item, below, place)) is not None)
+        return tuple(one for below in node.items if (one := read_value(item, below, place)) is not None)
 
     schema: Schema = {"type": "array", "items": item.schema, "minItems": least}
-    return Key(accepted, read, keys=item.keys, schema={"anyOf": [item.schema, schema]} if single else schema)
+    return ValueType(accepted, read, keys=item.keys, schema={"anyOf": [item.schema, schema]} if single else schema)
 
 
-# Rows of single values
+# Types of single values
 
 
-def scalar(accepted: str, convert: Callable[[str], Any], schema: Schema = ANY_TEXT, *, plain: bool = False) -> Key:
-    """Return the row of a text, or with `plain` of a number or a word of YAML; None from `convert` is not accepted."""
+def scalar(
+    accepted: str, convert: Callable[[str], Any], schema: Schema = ANY_TEXT, *, plain: bool = False
+) -> ValueType:
+    """Return the type of a text, or with `plain` of a number or a word of YAML; None from `convert` is not accepted."""
 
     def read(node: Node, _: Place) -> Any:
-        made = convert(node.text.s) if is_text(node) and (node.plain if plain else not node.json) else None
+        made = convert(node.value) if is_text(node) and (node.plain if plain else not node.json) else None
         if made is None:
             raise BadValue(node)
         return made
 
-    return Key(accepted, read, schema=schema)
+    return ValueType(accepted, read, schema=schema)
 
 
-def choice(*words: str) -> Key:
-    row = scalar(f"one of {', '.join(words)}", lambda text: text if text in words else None, {"enum": [*words]})
-    return row._replace(words=words)
+def choice(*words: str) -> ValueType:
+    text = scalar(f"one of {', '.join(words)}", lambda word: word if word in words else None, {"enum": [*words]})
+    return text._replace(words=words)
 
 
-def matching(accepted: str, valid: Callable[[str], Any]) -> Key:
-    """Return the row of a text for which `valid` is true."""
+def matching(accepted: str, valid: Callable[[str], Any]) -> ValueType:
+    """Return the type of a text for which `valid` is true."""
     return scalar(accepted, lambda text: text.strip() if valid(text) else None)
 
 
-def pattern(accepted: str, regex: str) -> Key:
-    """Return the row of a text that matches as a whole."""
+def pattern(accepted: str, regex: str) -> ValueType:
+    """Return the type of a text that matches as a whole."""
     schema = {**ANY_TEXT, "pattern": f"^(?:{regex})$"}
     return matching(accepted, re.compile(regex).fullmatch)._replace(schema=schema)
 
 
-def whole(low: int, high: int = _MOST, accepted: str = "") -> Key:
-    """Return the row of a whole number in a range."""
+def integer(low: int, high: int = _MOST, accepted: str = "") -> ValueType:
+    """Return the type of a whole number in a range."""
     bounds = f"from {low} to {high}" if high < _MOST else f"of at least {low}"
 
     def convert(text: str) -> int | None:
@@ -242,7 +246,7 @@ def seconds(text: str, *, bare: bool = False) -> int | None:
 
 
 def _duration(node: Node, _: Place) -> int:
-    total = seconds(node.text.s, bare=node.plain) if is_text(node) else None
+    total = seconds(node.value, bare=node.plain) if is_text(node) else None
     if total is None:
         raise BadValue(node)
     return total
@@ -252,33 +256,33 @@ TEXT = matching("a text", str.strip)._replace(schema={**ANY_TEXT, "pattern": r"\
 ANY = scalar("a text", lambda text: text)
 EXACT = scalar("a text that is not empty", lambda text: text if text.strip() else None)
 TEXTS = list_of(TEXT)
-COUNT = whole(1)
+COUNT = integer(1)
 _SWITCH = {"true": True, "false": False}
 BOOLEAN = scalar("true or false", lambda text: _SWITCH.get(text.lower()), {"type": "boolean"}, plain=True)
-DURATION = Key(
+DURATION = ValueType(
     "a time such as 90s, 45m, 1h30m or a number of seconds",
     _duration,
     schema={"type": ["integer", "string"], "pattern": "^(?=[0-9])([0-9]+h)?([0-9]+m)?([0-9]+s)?$", "minimum": 1},
 )
-NODE = Key("a value", lambda node, _: node)
+NODE = ValueType("a value", lambda node, _: node)
 
 
 # Any value
 
 
 def is_null(node: Node) -> bool:
-    return is_text(node) and node.plain and node.text.s in NULLS
+    return is_text(node) and node.plain and node.value in NULLS
 
 
 def anything(node: Node, _: Place | None = None) -> Any:
     """Read any value by YAML's core schema."""
     if is_map(node):
-        return {key.text.s: anything(below) for key, below in node.pairs}
+        return {key.value: anything(below) for key, below in node.pairs}
     return [anything(item) for item in node.items] if is_list(node) else _scalar(node)
 
 
 def _scalar(node: Node) -> Any:
-    text = node.text.s
+    text = node.value
     if not node.plain:
         return text
     if is_null(node):
@@ -295,7 +299,7 @@ def _scalar(node: Node) -> Any:
 def _data(node: Node, _: Place) -> dict[str, Any]:
     if not is_map(node):
         raise BadValue(node)
-    return {key.text.s: anything(below) for key, below in node.pairs}
+    return {key.value: anything(below) for key, below in node.pairs}
 
 
-DATA = Key("keys with values", _data, schema={"type": "object"})
+DATA = ValueType("keys with values", _data, schema={"type": "object"})

@@ -1,6 +1,6 @@
 """What looks like a task, a mark, an id, a status, a dependency or a path, for all formats.
 
-A reader notes the forms that it used, by line. The others are listed, so no reader can lose a line in silence.
+A reader notes the signs that it used, by line. The others are listed, so no reader can lose a line in silence.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _KEY = re.compile(
 
 
 def found(line: str, ids: References | None, *, headings: bool) -> Iterator[str]:
-    """Yield the forms in a line. With `headings`, a numbered heading is a task."""
+    """Yield the signs in a line. With `headings`, a numbered heading is a task."""
     bare = inline.masked(line)
     if _BOX.match(bare):
         yield BOX
@@ -121,7 +121,7 @@ class References:
         )
 
     def phrases(self, line: str, own: str = "") -> tuple[tuple[str, ...], set[str]]:
-        """Return the ids after words such as "depends on", and the forms that were read; `own` is the line's own id."""
+        """Return the ids after words such as "depends on", and the signs that were read; `own` is the line's own id."""
         line = _QUOTES.sub("", line)
         ids: list[str] = []
 
@@ -136,7 +136,7 @@ class References:
         return tuple(ids), {NEED, MENTION}.difference(found(rest, self, headings=False))
 
     def statement(self, text: str) -> tuple[tuple[str, ...], set[str]]:
-        """Return the ids of a text that is a list of them, with the forms that were read; it may say none."""
+        """Return the ids of a text that is a list of them, with the signs that were read; it may say none."""
         text, used = _ITEM.sub("", _QUOTES.sub("", text), count=1), {NEED, MENTION, TASK}
         if _NOTHING.match(text):
             return (), used.difference(found(_IN_BRACKETS.sub(" ", text), self, headings=False))

@@ -48,7 +48,7 @@ _KINDS = {
 }
 
 
-class TaskDraft(Struct):
+class ForeignTask(Struct):
     """One task as its author wrote it.
 
     - `id`: the author's id, "" if the format has none. `depends_on` None: after the task before it.
@@ -88,7 +88,7 @@ def kind_of(type: str, at: int, source: Source) -> str:
 
 
 def tasks_of(
-    drafts: Sequence[TaskDraft],
+    drafts: Sequence[ForeignTask],
     prefix: str,
     source: Source,
     requirements: Iterable[str] = (),
@@ -116,7 +116,7 @@ def prefix(phase: str, plan: str) -> str:
     return f"T{phase}-{''.join(numbers)}"
 
 
-def _ids(drafts: Sequence[TaskDraft], prefix: str) -> list[str]:
+def _ids(drafts: Sequence[ForeignTask], prefix: str) -> list[str]:
     """Return the author's ids where all of them are task ids of the phase; otherwise number the tasks."""
     own = [draft.id for draft in drafts]
     pattern = re.compile(re.escape(prefix.rpartition("-")[0]) + r"-\d{2,9}[a-z]?", re.ASCII)
@@ -139,7 +139,7 @@ def _dependencies(stated: list[Part], task: str, by_own: dict[str, str], source:
 
 
 def _task(
-    draft: TaskDraft, id: str, depends_on: tuple[str, ...], requirements: tuple[str, ...],
+    draft: ForeignTask, id: str, depends_on: tuple[str, ...], requirements: tuple[str, ...],
     files_of_plan: Sequence[Part], source: Source,
 ) -> Task:  # fmt: skip
     human = draft.kind in plans.HUMAN_KINDS
@@ -159,7 +159,7 @@ def _task(
     )  # fmt: skip
 
 
-def _criteria(draft: TaskDraft, source: Source, *, human: bool) -> Iterator[Criterion]:
+def _criteria(draft: ForeignTask, source: Source, *, human: bool) -> Iterator[Criterion]:
     stated = draft.criteria
     if not stated and not human:
         text = "The checks of this task pass" if draft.commands else draft.title

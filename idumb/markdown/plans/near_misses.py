@@ -6,29 +6,30 @@ Ignoring it would run a plan without one of its tasks and call it complete.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection
 from typing import Any
 
 from msgspec import Struct
 
 from idumb.markdown.plans.criteria import BOX, BROKEN_BOX
 from idumb.markdown.plans.fields import ALONE, FIELDS
-from idumb.markdown.plans.steps import TOOLS
-from idumb.markdown.plans.values import fence_text
-from idumb.markdown.syntax.blocks import FENCE, HEADING, ITEM, PARAGRAPH, RAW, Block
+from idumb.markdown.plans.steps import FENCES, TOOLS
+from idumb.markdown.syntax.blocks import FENCE, HEADING, ITEM, PARAGRAPH, RAW, Block, first_line
 from idumb.markdown.syntax.source import Source
 
-TASK, STEPS = "yaml task", ("yaml steps", "json steps")
-_NEAR_FENCE = re.compile(r"(yaml|json)(task|step)s?")
-_LIKE_ID = re.compile(r"[\[(*_`~\s]*t\d[\w.]*-\d", re.IGNORECASE)
-YAML_ID = re.compile(r"id:\s*[\"']?t\d", re.IGNORECASE)
-_LIKE_TASK = re.compile(r"[\[(*_`~\s]*(?:t\d|task[\s\u00a0:#-]*t?\d)", re.IGNORECASE)
+TASK_FENCE = "yaml task"
+_NEAR_FENCE = re.compile(r"(yaml|json)(task|step)s?")  # without blanks: `yaml-tasks`
+_LIKE_ID = re.compile(r"[\[(*_`~\s]*t\d[\w.]*-\d", re.IGNORECASE)  # `**t1-2`
+YAML_ID = re.compile(r"id:\s*[\"']?t\d", re.IGNORECASE)  # `id: T1`
+_LIKE_TASK = re.compile(r"[\[(*_`~\s]*(?:t\d|task[\s\u00a0:#-]*t?\d)", re.IGNORECASE)  # `Task #2`
+_TITLED = re.compile(r"(?:<\w+>)?\W*(\w\S*?)\s*(?::|—|–|--|-(?=\s))\s*\S")  # `T1-01 — Title`
+
+# A line that Markdown or YAML would read as an element of its own, if it stood elsewhere or had one sign more or less.
 _LINE_ID = re.compile(r"[\"']?id[\"']?\s*:\s*[\"']?(\S+)", re.IGNORECASE)
-_TITLED = re.compile(r"(?:<\w+>)?\W*(\w\S*?)\s*(?::|—|–|--|-(?=\s))\s*\S")
 _LINE_HEADING = re.compile(r"#{1,6}[ \t]*(.*)")
 _LINE_DEEP = re.compile(r"#{7,}[ \t]*(.*)")
 _LINE_BOX = re.compile(r"(?:[-+*]|\d{1,9}[.)])[ \t]+(\[.*)")
-_TIGHT_BOX = re.compile(r"[-+*]\[[ xX]?\]")
+_TIGHT_BOX = re.compile(r"[-+*]\[[ xX]?\]")  # `-[ ]`
 _LINE_FENCE = re.compile(r"(?:`{3,}|~{3,}(?!~))([^`]*)$")
 _TAG = re.compile(r"<task[\s>]", re.IGNORECASE)
 _LINE_KEY = re.compile(r"([a-z_]+):(?:[ \t]|$)")
@@ -44,8 +45,11 @@ _STEP = re.compile(r"[*_`\[(\s]*(?:step|item|part)[\s#:-]*\d", re.IGNORECASE)
 _KEYS = frozenset({*ALONE, *FIELDS})
 
 
-class Sweep(Struct):
-    """Looks at what nothing has read. `prefix` starts every task id of the plan; without a phase, it is `T`."""
+class NearMisses(Struct):
+    """Reports what looks like data in text that nothing has read.
+
+    `prefix` starts every task id of the plan; without a phase, it is `T`.
+    """
 
     source: Source
     prefix: str
@@ -82,12 +86,12 @@ class Sweep(Struct):
 
     # Blocks
 
-    def block(self, block: Block, *, boxes: bool, top: bool = False) -> None:
+    def report_in(self, block: Block, *, boxes: bool, top: bool = False) -> None:
         """Report what looks like data in a block of text.
 
         With `boxes`, every checkbox is a mistake. `top` means that the block is not in a list item.
         """
-        for inner in walk(block):
+        for inner in block.walk():
             if inner.kind in {PARAGRAPH, RAW}:
                 self._lines(inner, boxes=boxes, first=top and inner is block)
             elif inner.kind == HEADING:
@@ -139,13 +143,13 @@ class Sweep(Struct):
         m = _NEAR_FENCE.fullmatch(re.sub(r"[\s_-]", "", info.casefold()).replace("yml", "yaml"))
         if m is None:
             return False
-        meant = TASK if m[2] == "task" else f"{m[1]} steps"
-        exact = info in (TASK, *STEPS)
+        meant = TASK_FENCE if m[2] == "task" else f"{m[1]} steps"
+        exact = info in (TASK_FENCE, *FENCES)
         self.report("fence.misplaced" if exact else "fence.near-miss", at, info, field="fence", meant=meant)
         return True
 
     def _unread_fence(self, fence: Block) -> None:
-        meant = self.in_fence(fence.info, fence_text(fence, self.source).split("\n"))
+        meant = self.in_fence(fence.info, fence.content(self.source).split("\n"))
         if meant:
             found = fence.mark + fence.info
             self.report("fence.unread", fence.start, found, field="fence", meant=meant, mark=fence.mark)
@@ -170,35 +174,21 @@ class Sweep(Struct):
             tools |= {value} if name == "tool" else set()
             arguments |= name == "arguments"
         if any(map(self._like_value, ids)) or (ids and _LANGUAGES[language]):
-            return TASK
-        return STEPS[0] if arguments and not tools.isdisjoint(TOOLS) else ""
+            return TASK_FENCE
+        return FENCES[0] if arguments and not tools.isdisjoint(TOOLS) else ""
 
     def _in_flow(self, text: str) -> str:
         if (tool := _FLOW_TOOL.search(text)) and tool[1] in TOOLS and "arguments" in text:
-            return STEPS[0]
+            return FENCES[0]
         id = _FLOW_ID.search(text)
-        return TASK if id and self._like_value(id[1]) else ""
+        return TASK_FENCE if id and self._like_value(id[1]) else ""
 
     def _like_value(self, text: str) -> bool:
         return bool(re.match(r"t\d", text, re.IGNORECASE)) or self._begins(text)
 
 
-def of_phase(phase: str | None, source: Source) -> Sweep:
-    return Sweep(source, f"T{phase}-" if phase else "T")
-
-
-def walk(block: Block) -> Iterator[Block]:
-    """Yield the block and everything in it, in order."""
-    stack = [block]
-    while stack:
-        current = stack.pop()
-        yield current
-        stack.extend(reversed(current.children))
-
-
-def first_line(item: Block) -> str:
-    first = item.children[0] if item.children else None
-    return first.pieces[0][1] if first and first.kind == PARAGRAPH else ""
+def of_phase(phase: str | None, source: Source) -> NearMisses:
+    return NearMisses(source, f"T{phase}-" if phase else "T")
 
 
 def like_section_of_task(heading: str, names: Collection[str], *, like_tasks: bool) -> bool:
