@@ -232,7 +232,7 @@ def _refused(command: str, code: str, message: str, ways: Sequence[Way], evidenc
     ]
     details = {"what": f"idumb {command}", "why": message, "evidence": [*evidence] or [message], "choices": choices}
     error = {"code": code, "message": message, "hint": choices[0]["text"], "details": details}
-    return {**answer.whole(command, data={}, error=error), "ways": [*ways]}
+    return {**answer.json_object(command, data={}, error=error), "ways": [*ways]}
 
 
 def with_json(argv: Sequence[str]) -> tuple[str, ...]:

@@ -54,7 +54,7 @@ def finish(command: str, result: Result, text: str, *, as_json: bool, quiet: boo
     if as_json:
         error = _error(result)
         # In ASCII, so that it cannot contain terminal control codes.
-        _put(sys.stdout, as_line(answer.whole(command, data=result.data, warnings=warnings, error=error)))
+        _put(sys.stdout, as_line(answer.json_object(command, data=result.data, warnings=warnings, error=error)))
         _objects.append(command)
         return result.exit_code
     if not quiet:

@@ -9,6 +9,7 @@ from idumb.app.contract import loading
 from idumb.app.ports import ParsedPlan
 from idumb.domain.finding import Finding
 from idumb.domain.intake import registry
+from idumb.domain.intake.rule import Case
 from idumb.domain.permissions import NO_POLICY
 from idumb.domain.settings import Settings
 from idumb.markdown import configuration
@@ -123,9 +124,7 @@ def of_example(example: Example, mode: str = "guided") -> tuple[Finding, ...]:
     loaded = loading.assemble("1", "folder", [("01-PLAN.md", parsed)], settings, policy=known)
     if loaded.contract is None:
         return loaded.findings
-    case = registry.case(
-        loaded.contract, settings, known, mode, repositories=example.repositories, present=example.present
-    )
+    case = Case(loaded.contract, settings, known, mode, repositories=example.repositories, present=example.present)
     return (*loaded.findings, *registry.findings(case))
 
 

@@ -13,7 +13,7 @@ from msgspec.structs import asdict
 from idumb.app.ports import ParsedPlan
 from idumb.domain import contract
 from idumb.domain.plans import imported
-from idumb.domain.plans.imported import Placed
+from idumb.domain.plans.imported import Target
 from idumb.domain.plans.plan import Plan
 from idumb.domain.plans.source_tasks import SourcePlan
 from idumb.markdown.plan_files import PlanningFolder
@@ -63,7 +63,7 @@ def source_text(name: str) -> str:
 def written(plan: SourcePlan) -> str:
     """The plan of idumb that becomes of it in phase 7, where `src/a.py` exists."""
     ids = imported.ids("7", plan.tasks, {})
-    return imported.text(plan, Placed("7", "01", ids, lambda path: path == "src/a.py"))
+    return imported.text(plan, Target("7", "01", ids, lambda path: path == "src/a.py"))
 
 
 def plans() -> dict[str, Plan]:

@@ -420,7 +420,7 @@ def _require_shown(function: str, result: Result, tally: Tally, name: str) -> No
     text = answer.render(function, result.data)
     if escaping.show(text) != text:
         tally.fail(OTHER, name, f"{function} shows characters that steer or hide")
-    json.dumps(answer.whole(function, data=result.data))
+    json.dumps(answer.json_object(function, data=result.data))
     for finding in result.data.get("findings", ()):
         if finding["line"] < 1 or not finding["path"]:
             tally.fail(OTHER, name, f"a finding without a place: {finding}")
@@ -431,7 +431,7 @@ def _require_placed(problem: IdumbError, tally: Tally, name: str) -> None:
     if not problem.code or not problem.message or problem.code == "internal":
         tally.fail(OTHER, name, f"an error without words: {problem!r}")
     error = {"code": problem.code, "message": problem.message, "hint": problem.hint, "details": problem.details}
-    json.dumps(answer.whole("idumb", data={}, error=error))
+    json.dumps(answer.json_object("idumb", data={}, error=error))
     for finding in getattr(problem, "findings", ()):
         if finding.line < 1 or not finding.path:
             tally.fail(OTHER, name, f"a finding without a place: {finding}")

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from idumb.domain import contract
 from idumb.domain.contract import Contract
 from idumb.domain.finding import Finding
-from idumb.domain.intake import registry
+from idumb.domain.intake import registry, rule
 from idumb.domain.intake.rule import StartState
 from idumb.domain.permissions import Policy
 from idumb.domain.plans.plan import (
@@ -62,7 +62,7 @@ def findings_of(
     links: Mapping[str, str] | None = None,
 ) -> list[Finding]:
     made = assembled(*plans, settings=settings)
-    case = registry.case(made, settings, policy or Policy(), mode, links or {}, present=present)
+    case = rule.Case(made, settings, policy or Policy(), mode, links or {}, present=present)
     return list(registry.findings(case))
 
 

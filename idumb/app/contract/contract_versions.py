@@ -209,7 +209,7 @@ def _plan_of(contract: Contract, question: Mapping[str, Any]) -> Plan:
 
 
 def _append(services: Services, journal: Journal, contract: Contract, path: str, answers: tuple[str, ...]) -> Contract:
-    from idumb.domain import amendment
+    from idumb.domain import amendment, plan_diff
     from idumb.domain.amendment import Amendment
 
     state = journal.state
@@ -222,7 +222,7 @@ def _append(services: Services, journal: Journal, contract: Contract, path: str,
         return contract
     sources = tuple((p, amended if p == path else data) for p, data in before)
     loaded = loading.load_sources(services, state.phase, contract.folder, sources)
-    if loaded.contract is None or amendment.compare(contract, loaded.contract).changes_tasks:
+    if loaded.contract is None or plan_diff.compare(contract, loaded.contract).changes_tasks:
         raise InputError("amend.cannot-write", f"the answer would change the tasks of {path}")
     by = ", ".join(dict.fromkeys(str(state.answers[i]["by"]) for i in answers))
     consents = PhaseGrants(services, contract).covers(contract.hash, plain=True)

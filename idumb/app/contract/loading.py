@@ -19,7 +19,7 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, InputError, Refusal
 from idumb.domain.finding import ERROR, Finding, errors
 from idumb.domain.intake import registry, writes
-from idumb.domain.intake.rule import StartState
+from idumb.domain.intake.rule import Case, StartState
 from idumb.domain.permissions import NO_POLICY, Policy
 from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import STRICT, Plan
@@ -252,7 +252,7 @@ def all_findings(
     """Every finding of format, graph and checks, for the mode of the plans or a stricter `mode`."""
     findings, contract, settings = list(loaded.findings), loaded.contract, services.settings
     if contract is not None:
-        case = registry.case(contract, settings, services.policy, mode, loaded.links, loaded.repositories, present)
+        case = Case(contract, settings, services.policy, mode, loaded.links, loaded.repositories, present)
         deadline = Deadline.after(gate_table.time_to_judge(settings, gate_table.PLAN), services.clock.monotonic)
         try:
             return [*findings, *registry.findings(case, deadline)]

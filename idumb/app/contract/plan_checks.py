@@ -15,7 +15,7 @@ from idumb.domain import outcome
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import WARNING, Finding
-from idumb.domain.intake import check_commands, declarations, registry, self_check, writes
+from idumb.domain.intake import check_commands, declarations, self_check, writes
 from idumb.domain.intake.rule import Case, StartState
 from idumb.domain.intake.self_check import Answer
 from idumb.domain.plans.plan import Plan
@@ -43,7 +43,7 @@ def startable_contract(services: Services, loaded: Loaded) -> Contract:
 def case(services: Services, loaded: Loaded, contract: Contract, mode: str | None = None) -> Case:
     """The input of the checks, which also answers the self-check."""
     context = (loaded.links, loaded.repositories, _present(services, contract))
-    return registry.case(contract, services.settings, services.policy, mode, *context)
+    return Case(contract, services.settings, services.policy, mode, *context)
 
 
 def warnings(services: Services, contract: Contract) -> tuple[Finding, ...]:

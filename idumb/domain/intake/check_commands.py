@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import posixpath
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from types import MappingProxyType
+from typing import NamedTuple
 
 from idumb.domain import paths, wording
 from idumb.domain.contract import Contract, validator_of
@@ -37,28 +39,25 @@ PLACEHOLDER = re.compile(r"\s*(?:TBD|TODO|FIXME|XXX|COMMAND|\?\?\?|\.\.\.|…|<[
 
 def hidden_failures(case: Case) -> Hits:
     """Find checks that pass although their program fails, such as `pytest | tee log` and `npm test || true`."""
-    for plan, task, _, command, line, field in proving(case.contract):
-        for hidden in empty_checks.hidden_failures(command)[:1]:
+    for plan, task, check in proving(case.contract):
+        for hidden in empty_checks.hidden_failures(check.command)[:1]:
             why, fix = (text.format(by=wording.short(hidden.by)) for text in _WAYS[hidden.way])
             if hidden.way == empty_checks.PIPE and hidden.by.startswith(("grep", "egrep", "fgrep", "rg", "jq")):
                 fix = f"{_OWN}, without the pipe."
-            yield (
-                plan,
-                task,
-                Hit(command, {"program": wording.short(hidden.command), "why": why}, "", field, line, fix=fix),
-            )
+            words = {"program": wording.short(hidden.command), "why": why}
+            yield plan, task, check.hit(words)._replace(fix=fix)
 
 
 def sure(case: Case) -> Hits:
     """Find checks that pass whatever the work is, such as `true`, `test -n x` and `! grep -q x` in a missing file."""
     makes = paths.cover([path for _, task in case.pairs for path in ledger.written_paths(task.files)])
-    for plan, task, _, command, line, field in proving(case.contract):
-        why = "" if empty_checks.hidden_failures(command) else empty_checks.why_sure(command)
-        missing = [path for path in empty_checks.must_lack(command) if not makes(path)]
+    for plan, task, check in proving(case.contract):
+        why = "" if empty_checks.hidden_failures(check.command) else empty_checks.why_sure(check.command)
+        missing = [path for path in empty_checks.must_lack(check.command) if not makes(path)]
         if case.present is not None and missing and case.present.on_disk.isdisjoint(missing):
             why = f"{missing[0]} does not exist, and no task creates it"
         if why:
-            yield plan, task, Hit(command, {"why": why}, field=field, line=line)
+            yield plan, task, check.hit({"why": why})
 
 
 def of_other_tasks(case: Case) -> Hits:
@@ -81,45 +80,38 @@ def of_other_tasks(case: Case) -> Hits:
 
 def placeholders(case: Case) -> Hits:
     """Find commands that are still to be written, such as `TBD`, in checks and in steps."""
-    stepped = (
-        (plan, task, 0, step.command, step.line, "steps")
-        for plan, task in case.pairs
-        for step in task.steps
-        if step.tool == "run"
-    )
-    for plan, task, _, command, line, field in (*proving(case.contract), *stepped):
-        if PLACEHOLDER.match(command):
-            yield plan, task, Hit(command, field=field, line=line)
+    steps = ((plan, task, step) for plan, task in case.pairs for step in task.steps if step.tool == "run")
+    stepped = ((plan, task, Proving(step.command, "steps", step.line)) for plan, task, step in steps)
+    for plan, task, command in (*proving(case.contract), *stepped):
+        if PLACEHOLDER.match(command.command):
+            yield plan, task, command.hit()
 
 
 def own_checks(case: Case) -> Hits:
     """Find tasks whose only proof runs files that they may write themselves, once for a plan."""
     for plan in case.contract.plans:
-        owned = {task.id: own for task in plan.tasks if (own := _own_proof(case, plan, task)) is not None}
-        for id, (_, field, line) in [*owned.items()][:1]:
-            found = wording.listed((f"{id}: {path}" for id, (path, _, _) in owned.items()), 5)
-            task = next(task for task in plan.tasks if task.id == id)
-            yield plan, task, Hit(found, {"tasks": wording.listed(owned, 5)}, field=field, line=line)
+        owned = [(task, *own) for task in plan.tasks if (own := _own_proof(case, plan, task)) is not None]
+        for task, _, check in owned[:1]:
+            found = wording.listed((f"{task.id}: {path}" for task, path, _ in owned), 5)
+            words = {"tasks": wording.listed((task.id for task, _, _ in owned), 5)}
+            yield plan, task, check.hit(words)._replace(found=found)
 
 
-def _own_proof(case: Case, plan: Plan, task: Task) -> tuple[str, str, int] | None:
-    """Return a file that the task may write and that its checks run, with their field and line.
-
-    None if anything else proves the task.
-    """
+def _own_proof(case: Case, plan: Plan, task: Task) -> tuple[str, Proving] | None:
+    """Return a file that the task may write and the check that runs it; None if anything else proves the task."""
     done = case.present.done if case.present is not None else frozenset()
     if task.is_human or task.steps or task.id in done or any(c.proof == HUMAN for c in task.acceptance):
         return None
     written = ledger.written_paths(task.files)
     if validator_of(plan, task, case.settings) is not None:
         return None
-    own: list[tuple[str, str, int]] = []
-    rows = [row for row in checks(task) if row[2] != "preconditions"]
-    for command, line, field in (*rows, *((each.check, 0, "invariants") for each in plan.invariants_of(task))):
-        path = _own_file(command, written)
+    own: list[tuple[str, Proving]] = []
+    after = [check for check in _of_task(task) if check.field != "preconditions"]
+    for check in (*after, *(Proving(each.check, "invariants") for each in plan.invariants_of(task))):
+        path = _own_file(check.command, written)
         if path:
-            own.append((path, field, line))
-        elif not _is_presence(command):
+            own.append((path, check))
+        elif not _is_presence(check.command):
             return None
     return own[0] if own else None
 
@@ -155,31 +147,41 @@ def programs_of_checks(case: Case) -> Hits:
         return
     makes = paths.cover([p for t in case.contract.tasks.values() for p in ledger.written_paths(t.files)])
     prepared = case.settings.checkout.prepare
-    reported: set[tuple[str | None, str, str, int]] = set()
-    for plan, task, number, command, line, field in proving(case.contract):
-        if (task is not None and task.id in present.done) or PLACEHOLDER.match(command):
+    reported: set[tuple[str, str, str, int]] = set()
+    first: dict[str, Proving] = {}  # of each task and plan
+    for plan, task, check in proving(case.contract):
+        owner = task.id if task else plan.path
+        is_first = first.setdefault(owner, check) is check
+        if (task is not None and task.id in present.done) or PLACEHOLDER.match(check.command):
             continue
-        for program in programs(command):
-            key = (task.id if task else plan.path, program, field, line)
+        for program in programs(check.command):
+            key = (owner, program, check.field, check.line)
             if program not in present.no_programs or makes(posixpath.normpath(program)) or key in reported:
                 continue
             reported.add(key)
             words = {"program": program, "problem": "cannot be started" if "/" in program else "is not on PATH"}
-            first = _runs_at_once(command, program) and ("/" not in program or number == 0)
-            yield plan, task, Hit(command, words, field=field, line=line, certain=first and not prepared)
+            runs_first = _runs_at_once(check.command, program) and ("/" not in program or is_first)
+            yield plan, task, check.hit(words)._replace(certain=runs_first and not prepared)
 
 
-def proving(contract: Contract) -> Iterator[tuple[Plan, Task | None, int, str, int, str]]:
-    """Yield each command that proves something: plan, task, its number among theirs, command, line and field.
+class Proving(NamedTuple):
+    """A command that proves a task or a plan. A line of 0 is that of the field."""
 
-    A line of 0 is that of the field.
-    """
+    command: str
+    field: str
+    line: int = 0
+
+    def hit(self, words: Mapping[str, object] = MappingProxyType({})) -> Hit:
+        return Hit(self.command, words, field=self.field, line=self.line)
+
+
+def proving(contract: Contract) -> Iterator[tuple[Plan, Task | None, Proving]]:
+    """Yield each command that proves something, with its plan, and with its task unless it proves the plan."""
     for plan in contract.plans:
-        rows = [(invariant.check, 0, "invariants") for invariant in plan.invariants]
-        rows += [(c.command, c.line, "success_criteria") for c in plan.success_criteria if c.command]
-        yield from ((plan, None, number, *row) for number, row in enumerate(rows))
-        for task in plan.tasks:
-            yield from ((plan, task, number, *row) for number, row in enumerate(checks(task)))
+        yield from ((plan, None, Proving(each.check, "invariants")) for each in plan.invariants)
+        criteria = (Proving(c.command, "success_criteria", c.line) for c in plan.success_criteria if c.command)
+        yield from ((plan, None, check) for check in criteria)
+        yield from ((plan, task, check) for task in plan.tasks for check in _of_task(task))
 
 
 def _runs_at_once(command: str, program: str) -> bool:
@@ -188,14 +190,13 @@ def _runs_at_once(command: str, program: str) -> bool:
     return not any(program in part.texts for part in later)
 
 
-def checks(task: Task) -> list[tuple[str, int, str]]:
-    """Return the commands that prove a task, each with its line (0 for its field's) and its field."""
-    rows = [(c.command, c.line, "acceptance") for c in task.acceptance if c.command]
-    rows += [(command, 0, "verify") for command in task.verify]
-    rows += [(test.command, 0, "tests") for test in task.tests]
+def _of_task(task: Task) -> list[Proving]:
+    checks = [Proving(c.command, "acceptance", c.line) for c in task.acceptance if c.command]
+    checks += [Proving(command, "verify") for command in task.verify]
+    checks += [Proving(test.command, "tests") for test in task.tests]
     for field, conditions in (("preconditions", task.preconditions), ("postconditions", task.postconditions)):
-        rows += [(c.subject, 0, field) for c in conditions if c.kind == "command"]
-    return rows
+        checks += [Proving(c.subject, field) for c in conditions if c.kind == "command"]
+    return checks
 
 
 def programs(command: str) -> tuple[str, ...]:
@@ -212,7 +213,7 @@ def named_programs(contract: Contract) -> frozenset[str]:
 
 def all_commands(contract: Contract) -> tuple[str, ...]:
     """Return the command of every check of the contract, each once."""
-    return tuple(dict.fromkeys(command for _, _, _, command, _, _ in proving(contract)))
+    return tuple(dict.fromkeys(check.command for _, _, check in proving(contract)))
 
 
 def searched(contract: Contract) -> frozenset[str]:

@@ -7,14 +7,13 @@ tests/docs/check_examples.py.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
 
 from idumb.domain.contract import Contract
 from idumb.domain.finding import SILENT, Finding
 from idumb.domain.intake import check_commands, declarations, proof, steps, texts, writes
-from idumb.domain.intake.rule import Case, Check, StartState, each_plan, each_task
+from idumb.domain.intake.rule import Case, Check, each_plan, each_task
 from idumb.domain.permissions import NO_POLICY, Policy
-from idumb.domain.plans.plan import STRICT, Plan
+from idumb.domain.plans.plan import Plan
 from idumb.domain.proof.gate import NEVER, Deadline, OutOfTimeError
 from idumb.domain.settings import Settings
 
@@ -71,20 +70,6 @@ _OF_DRAFTS = frozenset(
     | {"text.placeholder", "text.vague", "text.conditional"}
 )
 """Codes whose result is correct even if other parts of the plan are invalid."""
-_NO_LINKS: Mapping[str, str] = MappingProxyType({})
-
-
-def case(
-    contract: Contract,
-    settings: Settings,
-    policy: Policy = NO_POLICY,
-    mode: str | None = None,
-    links: Mapping[str, str] = _NO_LINKS,
-    repositories: tuple[str, ...] = (),
-    present: StartState | None = None,
-) -> Case:
-    """Return the input of the checks; `mode` strict judges a guided contract as if it were strict."""
-    return Case(contract, settings, policy, STRICT in (contract.mode, mode), links, repositories, present)
 
 
 def found(case: Case, codes: str) -> Iterator[Finding]:
@@ -112,6 +97,6 @@ def findings_of_drafts(
     plans: Sequence[Plan], settings: Settings, policy: Policy = NO_POLICY, mode: str | None = None
 ) -> tuple[Finding, ...]:
     """Return the findings that are already certain for plans that are not a contract yet, because of other errors."""
-    drafts = case(Contract("", "", tuple(plans), {}, (), {}, ""), settings, policy, mode)
+    drafts = Case(Contract("", "", tuple(plans), {}, (), {}, ""), settings, policy, mode)
     certain = (codes for codes in CHECKS if not _OF_DRAFTS.isdisjoint(codes.split()))
     return tuple(one for codes in certain for one in found(drafts, codes) if one.severity != SILENT)

@@ -12,8 +12,8 @@ from msgspec import Struct, field
 from idumb.domain import catalog, wording
 from idumb.domain.contract import Contract
 from idumb.domain.finding import BY_FIELD, ERROR, Finding, nearest
-from idumb.domain.permissions import Policy
-from idumb.domain.plans.plan import Criterion, Plan, Task
+from idumb.domain.permissions import NO_POLICY, Policy
+from idumb.domain.plans.plan import STRICT, Criterion, Plan, Task
 from idumb.domain.proof import gate_table
 from idumb.domain.settings import Settings
 
@@ -51,6 +51,7 @@ class StartState(Struct, frozen=True):
 class Case(Struct, frozen=True, dict=True):
     """One contract under one configuration and policy.
 
+    - `mode`: strict judges a guided contract as if it were strict.
     - `links`: folders of written paths that are links, and their targets: relative to the root of the workspace, or
       absolute outside of it.
     - `repositories`: folders of the workspace that are submodules or nested repositories.
@@ -59,11 +60,15 @@ class Case(Struct, frozen=True, dict=True):
 
     contract: Contract
     settings: Settings
-    policy: Policy
-    strict: bool
+    policy: Policy = NO_POLICY
+    mode: str | None = None
     links: Mapping[str, str] = field(default_factory=dict)
     repositories: tuple[str, ...] = ()
     present: StartState | None = None
+
+    @property
+    def strict(self) -> bool:
+        return STRICT in (self.contract.mode, self.mode)
 
     @cached_property
     def pairs(self) -> tuple[tuple[Plan, Task], ...]:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec.structs import replace
 
-from idumb.domain import amendment, outcome
+from idumb.domain import amendment, outcome, plan_diff
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
 from idumb.domain.plans import new_task
@@ -51,14 +51,14 @@ def test_what_is_done_or_covers_every_task_cannot_change_and_what_is_not_begun_c
         (contract(first, second, sha="b", assumptions=("x",)), state(), "amend.assumptions"),
         (contract(first, second, sha="b", mode="strict"), state(), "amend.mode"),
     ):
-        reasons = amendment.forbidden(amendment.compare(old, new), old, new, run)
+        reasons = amendment.forbidden(plan_diff.compare(old, new), old, new, run)
         assert (None if reasons is None else reasons.code) == code
 
 
 @every("status", [outcome.FAILED, outcome.WAITING])
 def test_a_stopped_task_can_be_retried_after_its_text_changed(status: str) -> None:
     old, new = contract(task(1), task(2, 1)), contract(task(1), task(2, 1, title="Else"), sha="b")
-    diff = amendment.compare(old, new)
+    diff = plan_diff.compare(old, new)
     assert amendment.tasks_to_reset(diff, state(T1_02=status)) == ("T1-02",)
     assert amendment.tasks_to_reset(diff, state()) == ()
 
@@ -133,7 +133,7 @@ def test_added_removed_and_changed_tasks_are_listed_field_by_field() -> None:
     new = contract(
         task(1), task(2, files=(FileClaim("create", "a.py"), FileClaim("modify", "b.py"))), task(4, 1), sha="b"
     )
-    diff = amendment.compare(old, new)
+    diff = plan_diff.compare(old, new)
     assert [t.id for t in diff.tasks_added] == ["T1-04"]
     assert [t.id for t in diff.tasks_removed] == ["T1-03"]
     assert [(c.id, list(c.fields)) for c in diff.tasks_changed] == [("T1-02", ["depends_on", "files"])]
@@ -147,20 +147,20 @@ def test_added_removed_and_changed_tasks_are_listed_field_by_field() -> None:
 
 def test_changed_fields_of_the_plan_are_listed() -> None:
     old, new = contract(task(1), assumptions=("dry",)), contract(task(1), assumptions=("wet",), sha="b")
-    diff = amendment.compare(old, new)
+    diff = plan_diff.compare(old, new)
     assert [(p.id, list(p.fields)) for p in diff.plans_changed] == [("01-PLAN.md", ["assumptions"])]
     assert diff.lines() == ("01-PLAN.md: assumptions - dry", "01-PLAN.md: assumptions + wet")
 
 
 def test_changes_without_meaning_are_distinguished() -> None:
-    diff = amendment.compare(contract(task(1)), contract(task(1, span=Span(3, 9, 2), notation="list"), sha="b"))
+    diff = plan_diff.compare(contract(task(1)), contract(task(1, span=Span(3, 9, 2), notation="list"), sha="b"))
     assert not diff.changes_tasks
     assert not diff.empty
     assert diff.lines() == ("01-PLAN.md: only its text differs",)
 
 
 def test_a_different_order_of_the_same_tasks_is_reported() -> None:
-    diff = amendment.compare(contract(task(1), task(2)), contract(task(2), task(1), sha="b"))
+    diff = plan_diff.compare(contract(task(1), task(2)), contract(task(2), task(1), sha="b"))
     assert diff.order == (("T1-01", "T1-02"), ("T1-02", "T1-01"))
     assert diff.lines() == ("order: T1-02 runs where T1-01 did",)
 
@@ -174,8 +174,8 @@ def test_every_difference_is_json_and_names_the_same_tasks_in_both_directions(
 ) -> None:
     old = contract(*(task(n, title=text) for n, text in enumerate(before)))
     new = contract(*(task(n, title=text) for n, text in enumerate(after)), sha="b")
-    forward, back = amendment.compare(old, new), amendment.compare(new, old)
-    assert amendment.compare(old, old).lines() == ()
+    forward, back = plan_diff.compare(old, new), plan_diff.compare(new, old)
+    assert plan_diff.compare(old, old).lines() == ()
     json.dumps(forward.as_dict())
     assert {t.id for t in forward.tasks_added} == {t.id for t in back.tasks_removed}
     assert {c.id for c in forward.tasks_changed} == {c.id for c in back.tasks_changed}

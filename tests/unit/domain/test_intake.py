@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from idumb.domain import catalog
 from idumb.domain.finding import ERROR, SILENT
-from idumb.domain.intake import registry, self_check
+from idumb.domain.intake import registry, rule, self_check
 from idumb.domain.plans.plan import (
     STRICT,
     Criterion,
@@ -132,7 +132,7 @@ def test_one_strict_plan_makes_the_whole_phase_strict() -> None:
 
 
 def answered(*plans: Plan, mode: str | None = None) -> dict[str, self_check.Answer]:
-    case = registry.case(assembled(*plans), SETTINGS, mode=mode)
+    case = rule.Case(assembled(*plans), SETTINGS, mode=mode)
     return {a.id: a for a in self_check.answers(case, registry.findings(case))}
 
 
@@ -175,4 +175,4 @@ def test_a_plan_that_was_not_checked_in_time_is_refused() -> None:
     """R-GATE-1: the gate `plan` has a limited time, and a plan without a result is neither approved nor run."""
     times = itertools.count(0.0, 40.0)
     with pytest.raises(OutOfTimeError, match="not checked within 60s"):
-        registry.findings(registry.case(assembled(plan()), SETTINGS), Deadline.after(60, lambda: next(times)))
+        registry.findings(rule.Case(assembled(plan()), SETTINGS), Deadline.after(60, lambda: next(times)))
