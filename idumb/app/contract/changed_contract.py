@@ -19,9 +19,10 @@ from idumb.app.worktree import preconditions
 from idumb.domain import contract as contracts
 from idumb.domain import outcome
 from idumb.domain.action import REASON, Action, Choice
-from idumb.domain.amendment import PlanDiff, compare, forbidden
+from idumb.domain.amendment import forbidden
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, Refusal
+from idumb.domain.plan_diff import PlanDiff, compare
 from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs.event import NewEvent
