@@ -121,11 +121,11 @@ def cross_plan_findings(plans: Sequence[Plan], elsewhere: Collection[str] | None
     """
     task_ids = {task.id for plan in plans for task in plan.tasks} | set(elsewhere or ())
     unknown = [] if elsewhere is None else [*_unknown(plans, task_ids), *_plan_dependencies(plans)]
-    circles = _circles(plans, task_ids, complete=elsewhere is not None)
-    return first_of_each((*_duplicates(plans), *_selfish(plans), *unknown, *circles))
+    cycles = _cycles(plans, task_ids, complete=elsewhere is not None)
+    return first_of_each((*_duplicates(plans), *_self_dependencies(plans), *unknown, *cycles))
 
 
-def _circles(plans: Sequence[Plan], task_ids: Collection[str], *, complete: bool) -> Iterable[Finding]:
+def _cycles(plans: Sequence[Plan], task_ids: Collection[str], *, complete: bool) -> Iterable[Finding]:
     """Yield cycles, and the tasks that can never start because of one or of an unknown id."""
     needed = {plan.plan: tuple(p for p in plan.depends_on if p != plan.plan) for plan in plans}
     of_plans = graph.cycles(needed)
@@ -182,7 +182,7 @@ def _duplicates(plans: Sequence[Plan]) -> Iterable[Finding]:
         numbers.setdefault(plan.plan, plan)
 
 
-def _selfish(plans: Sequence[Plan]) -> Iterable[Finding]:
+def _self_dependencies(plans: Sequence[Plan]) -> Iterable[Finding]:
     for plan in plans:
         for task in plan.tasks:
             if task.id in task.depends_on:

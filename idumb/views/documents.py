@@ -16,7 +16,7 @@ from idumb.app.ports import PromptRequest
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, wording
 from idumb.domain.contract import Contract
-from idumb.domain.plans.new_task import Placed, plan_text
+from idumb.domain.plans.new_task import PlacedTask, plan_text
 from idumb.domain.plans.plan import OPINION, UNPROVEN, Task
 from idumb.domain.proof import evidence as proof
 from idumb.domain.proof import ledger as ledgers
@@ -91,7 +91,7 @@ def first_plan(template: str, words: Mapping[str, str]) -> str:
     return Template(template).safe_substitute(fields)
 
 
-def new_plan(template: str, words: Mapping[str, str], tasks: Sequence[Placed]) -> str:
+def new_plan(template: str, words: Mapping[str, str], tasks: Sequence[PlacedTask]) -> str:
     """Fill the template of a plan. Its part from the first `### ` to the next `## ` is repeated for each task.
 
     `words` has phase, title, goal, requirement and builder. Each is a YAML scalar as `$name_yaml` and prose as `$name`.
@@ -106,7 +106,7 @@ def new_plan(template: str, words: Mapping[str, str], tasks: Sequence[Placed]) -
     return f"{Template(head).safe_substitute(fields)}{filled}\n{Template(tail).safe_substitute(fields)}"
 
 
-def new_tasks(template: str, tasks: Sequence[Placed], requirements: Sequence[str], builder: str | None) -> str:
+def new_tasks(template: str, tasks: Sequence[PlacedTask], requirements: Sequence[str], builder: str | None) -> str:
     """Return tasks in the form that the template of a plan has for them, with a builder if it is not the plan's."""
     form = _parts(template)[1] + (f"\n- **Builder:** {builder}" if builder else "")
     return "\n\n".join(_new_task(form, each, requirements) for each in tasks)
@@ -122,7 +122,7 @@ def _parts(template: str) -> tuple[str, str, str]:
     return "".join(lines[:begin]), form.rstrip("\n"), f"\n{after}" if after else ""
 
 
-def _new_task(form: str, each: Placed, requirements: Sequence[str]) -> str:
+def _new_task(form: str, each: PlacedTask, requirements: Sequence[str]) -> str:
     fields = {
         "id": each.id,
         "task": markup.prose(each.task.title),

@@ -23,7 +23,7 @@ from idumb.domain.action import Action, Choice, Decision
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import errors
 from idumb.domain.plans import imported
-from idumb.domain.plans.imported import Placed
+from idumb.domain.plans.imported import Target
 from idumb.domain.plans.plan import STRICT, Plan
 from idumb.domain.plans.source_tasks import SourcePlan
 
@@ -89,27 +89,27 @@ def plans(services: Services) -> tuple[Imported, ...]:
     return tuple(found)
 
 
-def _placed(services: Services, where: PhaseLocation, plan: str, source: SourcePlan, own: Mapping[str, str]) -> Placed:
+def _target(services: Services, where: PhaseLocation, plan: str, source: SourcePlan, own: Mapping[str, str]) -> Target:
     taken: list[str] = []
     for path, data in services.plans.plans(where.folder):
         parsed = services.plans.parse(data, path)
         present = parsed.plan or parsed.draft
         taken += [task.id for task in present.tasks] if present is not None else []
     ids = imported.ids(where.phase, source.tasks, own, taken)
-    return Placed(where.phase, plan, ids, lambda path: bool(services.named_files.existing([path])))
+    return Target(where.phase, plan, ids, lambda path: bool(services.named_files.existing([path])))
 
 
 def _written(services: Services, request: Request, source: SourcePlan) -> Result:
     where = _location(services, request, source)
     identity, path = draft_plan.next_path(services, where)
-    placed = _placed(services, where, identity, source, {})
-    text = imported.text(source, placed)
+    target = _target(services, where, identity, source, {})
+    text = imported.text(source, target)
     draft = draft_plan.judge(services, where, identity, path, text)
     _require_readable(services, draft, source)
     with operation.owned(services, "import") as owned:
         owned.record()
         draft_plan.write(services, draft)
-    data = _data(services, source, placed, path, draft)
+    data = _data(services, source, target, path, draft)
     return Result({**data, "written": True, "changes": [], "diff": "", "next": [Action.of("check-plan", where.phase)]})
 
 
@@ -142,22 +142,22 @@ def _require_readable(services: Services, draft: Draft, source: SourcePlan) -> N
         )
 
 
-def _data(services: Services, source: SourcePlan, placed: Placed, path: str, draft: Draft) -> dict[str, Any]:
+def _data(services: Services, source: SourcePlan, target: Target, path: str, draft: Draft) -> dict[str, Any]:
     """Return the answer. People may have added the files and checks that an import lacks."""
     parsed = services.plans.parse(_bytes(draft.text), path)
     plan = parsed.plan or parsed.draft
     missing = {task.id: list(imported.missing(task)) for task in plan.tasks} if plan is not None else {}
     return {
-        "phase": placed.phase,
+        "phase": target.phase,
         "path": path,
         "kind": source.kind,
         "source": source.path,
         "tasks": [
             {
-                "id": placed.ids[task.id],
+                "id": target.ids[task.id],
                 "source_id": task.id,
                 **fields(task, "title", "done", "inferred"),
-                "missing": missing.get(placed.ids[task.id], []),
+                "missing": missing.get(target.ids[task.id], []),
             }
             for task in source.tasks
         ],
@@ -176,12 +176,12 @@ def _updated(services: Services, request: Request, source: SourcePlan, earlier: 
             hint=f"idumb import {shlex.quote(request.path)} updates that plan",
         )
     own = {current.id: id for id, current in imported.pairs(plan, source).items()}
-    placed = _placed(services, where, plan.plan, source, own)
+    target = _target(services, where, plan.plan, source, own)
     state = run_lookup.latest_run(services, plan.phase)
     completed = {id for id, task in state.tasks.items() if amendment.is_completed(task)} if state is not None else ()
-    text, changes = imported.updated(earlier.text, plan, source, placed, completed)
+    text, changes = imported.updated(earlier.text, plan, source, target, completed)
     draft = draft_plan.judge(services, where, plan.plan, plan.path, text)
-    data = {**_data(services, source, placed, plan.path, draft), "changes": list(changes), "diff": "", "written": False}
+    data = {**_data(services, source, target, plan.path, draft), "changes": list(changes), "diff": "", "written": False}
     if text == earlier.text:
         return Result({**data, "next": [Action.of("check-plan", plan.phase)]})
     _require_readable(services, draft, source)

@@ -27,7 +27,7 @@ from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import ERROR, Finding
 from idumb.domain.grant import LIVE
 from idumb.domain.plans import new_task
-from idumb.domain.plans.new_task import NewTask, Placed
+from idumb.domain.plans.new_task import NewTask, PlacedTask
 from idumb.domain.plans.plan import Plan
 
 Read = Callable[[str, str, str], str | None]
@@ -188,7 +188,7 @@ def add(services: Services, request: Addition, shipped: Shipped, read: Read | No
     return _written(services, request, contract, plan, text, data)
 
 
-def _placed(services: Services, contract: Contract, plan: Plan, request: Addition) -> tuple[Placed, ...]:
+def _placed(services: Services, contract: Contract, plan: Plan, request: Addition) -> tuple[PlacedTask, ...]:
     first = check_plan.next_free_id(contract)
     stem, _, number = first.rpartition("-")
     ids = [f"{stem}-{int(number) + step:02d}" for step in range(len(request.tasks))]

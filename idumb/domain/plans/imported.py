@@ -30,7 +30,7 @@ _PROOFS = (
 _LONGEST_TITLE = 200
 
 
-class Placed(Struct, frozen=True):
+class Target(Struct, frozen=True):
     """Where the plan goes, and the ids that its tasks have there, by their ids in the source.
 
     `exists` says whether a file is there already.
@@ -46,24 +46,24 @@ def ids(phase: str, tasks: Sequence[SourceTask], own: Mapping[str, str], others:
     """Return an id for every task: its `own` one, or the next number that is free beside those and `others`."""
     used = [int(match[1]) for id in (*own.values(), *others) if (match := re.search(r"-(\d+)[a-z]?$", id))]
     numbers = itertools.count(max(used, default=0) + 1)
-    placed: dict[str, str] = {}
+    by_source: dict[str, str] = {}
     for task in tasks:
-        if task.id not in placed:
-            placed[task.id] = own.get(task.id) or f"T{phase}-{next(numbers):02d}"
-    return placed
+        if task.id not in by_source:
+            by_source[task.id] = own.get(task.id) or f"T{phase}-{next(numbers):02d}"
+    return by_source
 
 
-def text(source: SourcePlan, placed: Placed) -> str:
+def text(source: SourcePlan, target: Target) -> str:
     """Return the plan in idumb's format."""
     title = wording.one_line(source.title) or source.path
-    head = {"phase": placed.phase, "plan": placed.plan, "title": title, "goal": wording.one_line(source.goal) or title}
+    head = {"phase": target.phase, "plan": target.plan, "title": title, "goal": wording.one_line(source.goal) or title}
     origin = {"tool": source.kind, "path": source.path, **({"tag": source.tag} if source.tag else {})}
     lines = ["---", "type: plan", *(f"{name}: {_quoted(words)}" for name, words in head.items())]
     lines += ["x-source:", *(f"  {name}: {_quoted(words)}" for name, words in origin.items()), "---", ""]
-    lines += [f"# Phase {placed.phase}: {_heading(title)}", ""]
+    lines += [f"# Phase {target.phase}: {_heading(title)}", ""]
     about = f"Imported by `idumb import`. Fields named under {INFERRED} are guesses: correct them."
     lines += [about, "", "## Tasks", ""]
-    lines += [task_text(task, placed) for task in source.tasks]
+    lines += [task_text(task, target) for task in source.tasks]
     criteria = [f"- [ ] {_criterion(each.text)}{_proof(each)}" for each in source.criteria]
     lines += ["## Success criteria", "", *criteria, ""] if criteria else []
     return "\n".join(lines).replace("\0", "")
@@ -80,16 +80,16 @@ def _proof(criterion: Criterion) -> str:
     return f" — {HUMAN if criterion.command else criterion.proof}" if criterion.proof != UNPROVEN else ""
 
 
-def task_text(task: SourceTask, placed: Placed) -> str:
+def task_text(task: SourceTask, target: Target) -> str:
     """Return one task in idumb's format."""
-    needed = _needed(task, placed)
-    lines = [f"### {placed.ids[task.id]}: {_heading(task.title)}", ""]
+    needed = _needed(task, target)
+    lines = [f"### {target.ids[task.id]}: {_heading(task.title)}", ""]
     about = wording.fenced(_COMMENT.sub("", task.description), "text example")
     lines += [about, ""] if about else []
     lines += [f"- **Kind:** {task.kind}"] if task.is_human else []
     lines.append(f"- **Depends on:** {', '.join(needed) or 'none'}")
     lines += ["- **Files:**"] if task.files else []
-    lines += [f"  - {_claim(claim, placed).written}" for claim in task.files or ()]
+    lines += [f"  - {_claim(claim, target).written}" for claim in task.files or ()]
     criteria = task.acceptance or unproven([task.title])
     lines += ["- **Acceptance:**", *(f"  - [ ] {_criterion(each.text)}{_proof(each)}" for each in criteria)]
     lines += ["- **Verify:**"] if task.verify else []
@@ -106,10 +106,10 @@ def task_text(task: SourceTask, placed: Placed) -> str:
     return "\n".join([*lines, ""]).replace("\0", "")
 
 
-def _claim(claim: FileClaim, placed: Placed) -> FileClaim:
+def _claim(claim: FileClaim, target: Target) -> FileClaim:
     if claim.verb != CHANGE:
         return claim
-    exists = placed.exists(claim.path) or paths.has_wildcard(claim.path)
+    exists = target.exists(claim.path) or paths.has_wildcard(claim.path)
     return FileClaim("modify" if exists else "create", claim.path)
 
 
@@ -118,8 +118,8 @@ def _recorded(task: SourceTask, needed: Sequence[str]) -> str:
     return f"{task.digest()}-{canonical_json.digest({'after': list(needed)})[:8]}"
 
 
-def _needed(task: SourceTask, placed: Placed) -> list[str]:
-    ids = (placed.ids[id] for id in task.depends_on if id in placed.ids and id != task.id)
+def _needed(task: SourceTask, target: Target) -> list[str]:
+    ids = (target.ids[id] for id in task.depends_on if id in target.ids and id != task.id)
     return list(dict.fromkeys(ids))
 
 
@@ -130,7 +130,7 @@ def pairs(plan: Plan, source: SourcePlan) -> dict[str, SourceTask]:
 
 
 def updated(
-    text: str, plan: Plan, source: SourcePlan, placed: Placed, completed: Collection[str] = ()
+    text: str, plan: Plan, source: SourcePlan, target: Target, completed: Collection[str] = ()
 ) -> tuple[str, tuple[str, ...]]:
     """Return an imported plan after its source changed, and what changed.
 
@@ -142,20 +142,20 @@ def updated(
     newline = "\r\n" if "\r\n" in text else "\n"
     known = {task.id for task in found.values()}
     added = [task for task in source.tasks if task.id not in known]
-    changes = [f"{placed.ids[task.id]} is new in the source" for task in reversed(added)]
+    changes = [f"{target.ids[task.id]} is new in the source" for task in reversed(added)]
     if added:
-        blocks = "\n".join(task_text(task, placed) for task in added).rstrip("\n").replace("\n", newline)
+        blocks = "\n".join(task_text(task, target) for task in added).rstrip("\n").replace("\n", newline)
         at = _end_of_tasks(text, plan)
         text = text[:at] + newline * 2 + blocks + text[at:]
     for task in reversed(plan.tasks):
         current = found.get(task.id)
-        what = _change(task, current, placed)
+        what = _change(task, current, target)
         if not what or (task.id in completed and current is not None and what != _CHANGED):
             continue
         stays = current is None or task.id in completed
         changes.append(f"{task.id} {what}{'; it stays as it is' if stays else ''}")
         if current is not None and not stays and task.span is not None:
-            renewed = _renewed(text[task.span.start : task.span.end], current, placed).replace("\n", newline)
+            renewed = _renewed(text[task.span.start : task.span.end], current, target).replace("\n", newline)
             text = text[: task.span.start] + renewed + text[task.span.end :]
     return text, tuple(reversed(changes))
 
@@ -163,7 +163,7 @@ def updated(
 _CHANGED = "changed in the source"
 
 
-def _change(task: Task, current: SourceTask | None, placed: Placed) -> str:
+def _change(task: Task, current: SourceTask | None, target: Target) -> str:
     """Say how a task differs from what the source has now; "" if it does not."""
     recorded = str(task.extra.get(SOURCE_DIGEST, ""))
     if SOURCE_ID not in task.extra:
@@ -174,7 +174,7 @@ def _change(task: Task, current: SourceTask | None, placed: Placed) -> str:
         return _CHANGED
     if current.done != (SOURCE_DONE in task.extra):
         return "has another mark in the source"
-    return "" if recorded == _recorded(current, _needed(current, placed)) else "has another place in the source"
+    return "" if recorded == _recorded(current, _needed(current, target)) else "has another place in the source"
 
 
 def _end_of_tasks(text: str, plan: Plan) -> int:
@@ -184,9 +184,9 @@ def _end_of_tasks(text: str, plan: Plan) -> int:
     return len(text[: following.start() if following else len(text)].rstrip("\r\n"))
 
 
-def _renewed(block: str, current: SourceTask, placed: Placed) -> str:
+def _renewed(block: str, current: SourceTask, target: Target) -> str:
     """Return the text of a task with what the source gives now, and the fields that the plan has. Lines end with LF."""
-    fresh = task_text(current, placed).rstrip("\n").split("\n")
+    fresh = task_text(current, target).rstrip("\n").split("\n")
     kept = block.replace("\r\n", "\n").split("\n")
     begin, first = (next((n for n, line in enumerate(rows) if _FIELD.match(line)), len(rows)) for rows in (fresh, kept))
     values = {match[1]: line for line in fresh[begin:] if (match := _FIELD.match(line))}

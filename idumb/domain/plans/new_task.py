@@ -34,7 +34,7 @@ class NewTask(Struct, frozen=True):
     check: str
 
 
-class Placed(Struct, frozen=True):
+class PlacedTask(Struct, frozen=True):
     """A new task in its place in a plan: its id, the ids that it depends on, and what it does to which file."""
 
     id: str
@@ -113,9 +113,9 @@ def placed(
     ids: Sequence[str],
     first_depends_on: tuple[str, ...],
     exists: Callable[[str], bool],
-) -> tuple[Placed, ...]:
+) -> tuple[PlacedTask, ...]:
     """Return the tasks in order: each depends on the one before it, the first one on `first_depends_on`."""
-    rows: list[Placed] = []
+    rows: list[PlacedTask] = []
     created: set[str] = set()
 
     def exists_by_then(path: str) -> bool:
@@ -123,7 +123,7 @@ def placed(
 
     for id, task in zip(ids, tasks, strict=True):
         depends_on = (rows[-1].id,) if rows else first_depends_on
-        rows.append(Placed(id, task, depends_on, claims(task.files, exists_by_then)))
+        rows.append(PlacedTask(id, task, depends_on, claims(task.files, exists_by_then)))
         created.update(claim.path for claim in rows[-1].claims if claim.verb == "create")
     return tuple(rows)
 
