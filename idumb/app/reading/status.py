@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
@@ -48,9 +48,9 @@ def _view(services: Services) -> tuple[dict[str, Any], Action | None]:
     numbers = {_phase_key(number): number for number in (*listed, *folders)}
     found = [_phase(services, n, listed.get(n), folders.get(n)) for _, n in sorted(numbers.items())]
     # What idumb wrote itself is not listed once it is done, here or elsewhere.
-    found = [pair for pair in found if not (phase_ids.is_numbered(pair[0]["phase"]) and _is_done(pair[0]))]
+    found = [each for each in found if not (phase_ids.is_numbered(each.row["phase"]) and _is_done(each.row))]
     found += [_phase(services, n, None, phase_ids.step_plan_reports(n)) for n in _step_plans(services)]
-    phases = [row for row, _ in found]
+    phases = [each.row for each in found]
     questions = open_questions(services)
     by_phase = {row["phase"]: row for row in phases}
     for question in questions:
@@ -123,9 +123,14 @@ def _phase_key(number: str) -> tuple[Any, ...]:
     )
 
 
-def _phase(
-    services: Services, number: str, planned: tuple[str, int] | None, folder: str | None
-) -> tuple[dict[str, Any], Situation]:
+class _Phase(NamedTuple):
+    """A phase as the view shows it, and the situation that decides its next command."""
+
+    row: dict[str, Any]
+    situation: Situation
+
+
+def _phase(services: Services, number: str, planned: tuple[str, int] | None, folder: str | None) -> _Phase:
     title = planned[0] if planned else ""
     row: dict[str, Any] = {
         "phase": number,
@@ -147,7 +152,7 @@ def _phase(
         elsewhere = outside_work.lookup(services, number, folder)
         words = f"phase {number} has no plan; or write .planning/phases/{number}/01-PLAN.md"
         situation = Situation(phase=number, standing=actions.UNPLANNED, plans=planner, why=words)
-        return {**row, "elsewhere": elsewhere, "planner": planner}, situation
+        return _Phase({**row, "elsewhere": elsewhere, "planner": planner}, situation)
     try:
         loaded = loading.load_present(services, number)
     except IdumbError as error:
@@ -161,25 +166,21 @@ def _phase(
     return _planned(services, row, loaded, loaded.contract, state)
 
 
-def _without_plan(row: dict[str, Any], state: RunState) -> tuple[dict[str, Any], Situation]:
+def _without_plan(row: dict[str, Any], state: RunState) -> _Phase:
     """Return a phase whose plan was removed after it ran. A phase that is over stays over: many archive such plans."""
     row = {**row, "run": state.id}
     word = "verified" if state.verified else state.state
     if state.restoring is not None or word not in ("verified", DROPPED):
         why = "it has runs, but its plan no longer exists"
-        return row, Situation(phase=row["phase"], standing=actions.INVALID, why=why)
+        return _Phase(row, Situation(phase=row["phase"], standing=actions.INVALID, why=why))
     tasks = Counter(task.status for task in state.tasks.values())
     row |= {"state": word, "reason": "its plan was removed since", "tasks": {"total": len(state.tasks), **tasks}}
-    return row, Situation(phase=row["phase"], standing=word, run=state)
+    return _Phase(row, Situation(phase=row["phase"], standing=word, run=state))
 
 
 def _planned(
-    services: Services,
-    row: dict[str, Any],
-    loaded: Loaded,
-    contract: Contract,
-    state: RunState | None,
-) -> tuple[dict[str, Any], Situation]:
+    services: Services, row: dict[str, Any], loaded: Loaded, contract: Contract, state: RunState | None
+) -> _Phase:
     history = "" if state is None else done_work.mark_lost(services, state)
     if state is not None and state.verified and done_work.is_rewritten(services, state):
         history = "its commits were rewritten since"
@@ -190,7 +191,6 @@ def _planned(
     wrong = finding.errors(loading.all_findings(services, loaded)) if current is None else ()
     if wrong:  # then nothing can run
         statuses = {t: outcome.PENDING if status == outcome.READY else status for t, status in statuses.items()}
-    counts = {s: sum(1 for v in statuses.values() if v == s) for s in dict.fromkeys(statuses.values())}
     ready = [t for t in contract.order if statuses[t] in (outcome.READY, outcome.RUNNING)]
     others = [t for t in contract.order if statuses[t] not in outcome.UNBLOCKING and t not in set(ready)]
     elsewhere = outside_work.lookup(services, contract.phase, row["folder"]) if state is None else {}
@@ -212,7 +212,7 @@ def _planned(
         "rewritten": bool(history),
         "changed_since_run": changed,
         "changed_part": _changed_part(contract, state) if changed and state is not None else None,
-        "tasks": {"total": len(statuses), **counts},
+        "tasks": {"total": len(statuses), **Counter(statuses.values())},
         "next": [_row(contract, t, statuses) for t in ready[:SHOWN]],
         "others": [other_task(contract, current, statuses, t) for t in others[:SHOWN]],
         "blocked": [
@@ -230,7 +230,7 @@ def _planned(
         "errors": len(wrong),
         "problems": [f"{f.place}: {f.message}" for f in wrong[:SHOWN]],
     }
-    return shown, _situation(shown, situation, state)
+    return _Phase(shown, _situation(shown, situation, state))
 
 
 def _why_stopped(current: RunState | None, statuses: Mapping[str, str]) -> str:
@@ -266,8 +266,9 @@ def _revert_changed(contract: Contract | None, state: RunState) -> Action | None
     return Action.of("rollback", state.phase, "--to", target, consequence=words)
 
 
-def _invalid(row: dict[str, Any]) -> tuple[dict[str, Any], Situation]:
-    return {**row, "state": "invalid"}, Situation(phase=row["phase"], standing=actions.INVALID, why=row["problem"])
+def _invalid(row: dict[str, Any]) -> _Phase:
+    situation = Situation(phase=row["phase"], standing=actions.INVALID, why=row["problem"])
+    return _Phase({**row, "state": "invalid"}, situation)
 
 
 def _changed_part(contract: Contract, state: RunState) -> str:
@@ -350,7 +351,7 @@ def _is_dropped(row: Mapping[str, Any]) -> bool:
 
 
 def _next(
-    found: Sequence[tuple[dict[str, Any], Situation]], questions: Sequence[Mapping[str, Any]], *, initialised: bool
+    found: Sequence[_Phase], questions: Sequence[Mapping[str, Any]], *, initialised: bool
 ) -> tuple[Action | None, str, str | None]:
     """Return the next command, why, and its phase: what is under way, then what waits for a person, then what can run.
 
@@ -358,17 +359,17 @@ def _next(
     """
     if not initialised:
         return Action("init"), "idumb is not set up here", None
-    left = [pair for pair in found if pair[0].get("restoring") or not (_is_done(pair[0]) or _is_dropped(pair[0]))]
-    first, situation = min(left, key=lambda pair: _turn(pair[0]), default=(None, None))
-    if questions and (first is None or _turn(first) > _UNDER_WAY):
+    left = [each for each in found if each.row.get("restoring") or not (_is_done(each.row) or _is_dropped(each.row))]
+    first = min(left, key=lambda each: _turn(each.row), default=None)
+    if questions and (first is None or _turn(first.row) > _UNDER_WAY):
         return actions.DECISIONS, f"a question needs an answer: {questions[0]['what']}", None
-    if first is not None and situation is not None:
-        asked = tuple(question["subject"] for question in first["decisions"])
-        step = actions.available(replace(situation, asked=asked))[0]
-        return step, step.consequence, first["phase"]
+    if first is not None:
+        asked = tuple(question["subject"] for question in first.row["decisions"])
+        step = actions.available(replace(first.situation, asked=asked))[0]
+        return step, step.consequence, first.row["phase"]
     if not found:
         return None, "no phase is planned; write .planning/phases/1/01-PLAN.md", None
-    rows = [row for row, _ in found]
+    rows = [each.row for each in found]
     elsewhere = [row["phase"] for row in rows if row["state"] not in (DROPPED, "verified") and not _is_dropped(row)]
     more = f"; {', '.join(elsewhere)} elsewhere, according to reports" if elsewhere else ""
     dropped = " or dropped" if any(row["state"] == DROPPED for row in rows) else ""
