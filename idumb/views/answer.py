@@ -33,11 +33,11 @@ def render(text: str, data: Data) -> str:
         module = "run"  # the next task of one phase
     answers: Any = import_module(f"idumb.views.answers.{module}")
     if module == "status":  # its data has much more than its lines
-        return phrases.whole(escaping.show_line(line) for line in getattr(answers, function)(data))
+        return phrases.text_of(escaping.show_line(line) for line in getattr(answers, function)(data))
     shown = plain(data) if text in _DOCUMENTS else escaped(data)
     form = getattr(answers, "FORMS", {}).get(function)
     lines: Sequence[str] | str = getattr(answers, function)(shown) if form is None else forms.fill(form, shown)
-    return lines if isinstance(lines, str) else phrases.whole([*lines, *phrases.commands(shown)])
+    return lines if isinstance(lines, str) else phrases.text_of([*lines, *phrases.commands(shown)])
 
 
 _DOCUMENTS = frozenset({"look.bundle", "plan.graph", "set_up.help_page", "set_up.schema"})
@@ -61,7 +61,7 @@ def escaped(value: Any, key: str = "", parent: str = "") -> Any:
     return markup.one_line(str(value)) if isinstance(value, Action) else value
 
 
-def whole(
+def json_object(
     command: str, *, data: Data | None, warnings: Sequence[str] = (), error: Data | None = None
 ) -> dict[str, Any]:
     """Return the object that `--json` prints (docs/json.md). `error` has code, message, hint and details."""
@@ -132,7 +132,7 @@ def failure(
     above = _fitting(found, room - bool(body), columns)
     below = _fitting(body, room - _height(above, columns), columns)
     lines = [*above, *head, *below, *advice]
-    return phrases.whole(lines if width is None else _wrapped(lines, width))
+    return phrases.text_of(lines if width is None else _wrapped(lines, width))
 
 
 def _fitting(groups: Sequence[Sequence[str]], room: int, width: int) -> list[str]:

@@ -131,7 +131,7 @@ def ruled(text: str) -> list[str]:
     return [_RULE, *lines_of(text), _RULE]
 
 
-def whole(lines: Iterable[str]) -> str:
+def text_of(lines: Iterable[str]) -> str:
     """Return the whole text of an answer, to which nothing is added."""
     return "".join(f"{line}\n" for line in lines)
 

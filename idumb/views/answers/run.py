@@ -115,9 +115,9 @@ def ended(data: phrases.Data) -> str:
     said = phrases.verification(record) if record else None
     if "dry_run" in data:
         lines = [*forms.fill(_REHEARSED, {**data, "said": said}), *phrases.commands(data)]
-        return phrases.whole([*lines, ""]) + str(data["dry_run"]["diff"])
+        return phrases.text_of([*lines, ""]) + str(data["dry_run"]["diff"])
     if "prepared" in data:
-        return phrases.whole([*forms.fill(_PREPARED, data), *phrases.commands(data)])
+        return phrases.text_of([*forms.fill(_PREPARED, data), *phrases.commands(data)])
     failed = [task for task in data.get("tasks", ()) if task["status"] == outcome.FAILED]
     is_failed, reason, known = data["outcome"] == "failed", data.get("reason"), {row["id"] for row in failed}
     has_failures = data["outcome"] not in ("complete", "failed")
@@ -136,7 +136,7 @@ def ended(data: phrases.Data) -> str:
         "failure": failure if failure.get("run") and failure["status"] != "waiting" else None,
         "place": report_place(data, data["summary"]) if data.get("summary") else None,
     }
-    return phrases.whole([*forms.fill(_ENDED, shown), *phrases.commands(data)])
+    return phrases.text_of([*forms.fill(_ENDED, shown), *phrases.commands(data)])
 
 
 _UNKNOWN = "no reason is recorded"
@@ -204,5 +204,5 @@ def start(data: phrases.Data) -> phrases.Lines:
 def submit(data: phrases.Data) -> phrases.Lines:
     lines = forms.fill(_SUBMITTED, data)
     if data["ended"] is not None:
-        return phrases.whole(lines) + ended({**data["ended"], "next": data["next"]})
+        return phrases.text_of(lines) + ended({**data["ended"], "next": data["next"]})
     return lines

@@ -90,7 +90,7 @@ def install(data: phrases.Data) -> phrases.Lines:
     if not lines:
         return [f"idumb has no files in {' or '.join(data['folders'])}."]
     if data["next"] and not data["dry_run"]:
-        return phrases.whole([*lines, f"In {data['host']}, type {data['typed']} and so on."])
+        return phrases.text_of([*lines, f"In {data['host']}, type {data['typed']} and so on."])
     return lines
 
 
@@ -116,7 +116,7 @@ def _told_once(wrong: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
 
 def deinit(data: phrases.Data) -> phrases.Lines:
     """Return what was removed and what was kept."""
-    return phrases.whole(forms.fill(_DEINIT, data))
+    return phrases.text_of(forms.fill(_DEINIT, data))
 
 
 def config(data: phrases.Data) -> phrases.Lines:

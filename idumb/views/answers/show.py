@@ -145,7 +145,7 @@ def diff(data: phrases.Data) -> phrases.Lines:
     if not data["files"]:
         return [f"{data['id']} changed nothing."]
     lines = forms.fill("{id}: {files:#file}\nfiles*   {path} | {:changed}\n\n", data)
-    return phrases.whole(lines) + str(data["diff"])
+    return phrases.text_of(lines) + str(data["diff"])
 
 
 def usage(data: phrases.Data) -> phrases.Lines:
