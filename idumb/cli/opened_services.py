@@ -12,10 +12,8 @@ from typing import TYPE_CHECKING, Any, TextIO
 from idumb.app.ports import Asker, Reporter
 from idumb.cli import output
 from idumb.composition.container import Container
-from idumb.domain import notice
 from idumb.domain.errors import IdumbError, Interrupted, Refusal
-from idumb.domain.notice import Notify
-from idumb.domain.settings import ASK_TIMEOUT
+from idumb.domain.settings import ASK_TIMEOUT, DECISION, FAILED, FINISHED, Notify
 from idumb.git import discover
 from idumb.markdown import single_settings
 
@@ -159,7 +157,7 @@ class Notifying:
 
     def event(self, event: Event) -> None:
         self._inner.event(event)
-        told = notice.of_event(event, asked=self._asked)
+        told = _notice(event, asked=self._asked)
         self._asked = self._asked or event.kind == "decision.asked"
         if told is not None and told["kind"] in self._notify.on:
             from idumb.system import notices
@@ -171,6 +169,23 @@ class Notifying:
         stop = getattr(self._inner, "stop", None)
         if stop is not None:
             stop()
+
+
+def _notice(event: Event, *, asked: bool) -> dict[str, str] | None:
+    """Return the notice that an event calls for; None if it calls for none.
+
+    A run that halts after it `asked` a person was told about with its question.
+    """
+    following = "idumb status"
+    if event.kind == "run.completed":
+        kind, words = FINISHED, "The run has ended: every task is settled"
+    elif event.kind == "run.failed" or (event.kind == "run.halted" and not asked):
+        kind, words = FAILED, f"The run stopped: {event.payload.get('reason') or 'tasks failed'}"
+    elif event.kind == "decision.asked":
+        kind, words, following = DECISION, str(event.payload["what"]), "idumb decisions"
+    else:
+        return None
+    return {"kind": kind, "run": event.run or "", "task": event.task or "", "words": words, "next": following}
 
 
 def for_people(services: Container) -> Reporter:

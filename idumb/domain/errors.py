@@ -35,12 +35,7 @@ class IdumbError(Exception):
     exit_code = EXIT_INTERNAL
 
     def __init__(
-        self,
-        code: str,
-        message: str,
-        *,
-        hint: Action | str | None = None,
-        details: Mapping[str, Any] | None = None,
+        self, code: str, message: str, *, hint: Action | str | None = None, details: Mapping[str, Any] | None = None
     ) -> None:
         super().__init__(message)
         self.code = code

@@ -78,10 +78,8 @@ def toml(command: Command) -> str:
 
 def skill(command: Command) -> str:
     """Return a skill's `SKILL.md`, which has no field for arguments."""
-    name, words = (
-        f"{PREFIX}{command.name}",
-        f"{command.description}. Only when the user asks for {PREFIX}{command.name}.",
-    )
+    name = f"{PREFIX}{command.name}"
+    words = f"{command.description}. Only when the user asks for {name}."
     head = f"---\nname: {name}\ndescription: {_scalar(words)}\n---\n\n"
     return head + _with_arguments(command, _ALL)
 

@@ -6,7 +6,7 @@ up.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from msgspec import Struct
@@ -111,13 +111,10 @@ def choose(script: Script, request: ModelRequest, used: Mapping[int, int]) -> Ch
     """Return the answer to a request. The first matching rule that is not used up decides."""
     for index, rule in enumerate(script.rules):
         if _fits(rule, request) and (rule.times is None or used.get(index, 0) < rule.times):
-            return ChosenAnswer(index, request.answered, _answer_at(rule.answers, request.answered))
+            answer = rule.answers[request.answered] if request.answered < len(rule.answers) else OVER
+            return ChosenAnswer(index, request.answered, answer)
     return ChosenAnswer(None, request.answered, UNSCRIPTED)
 
 
 def _fits(rule: Rule, request: ModelRequest) -> bool:
     return rule.tools in {None, request.tools} and all(text in request.prompt for text in rule.when)
-
-
-def _answer_at(answers: Sequence[Answer], number: int) -> Answer:
-    return answers[number] if number < len(answers) else OVER

@@ -193,6 +193,23 @@ class GateSettings(Struct, frozen=True):
     entry_point: str | None = None
 
 
+FINISHED, FAILED, DECISION = NOTICES = ("finished", "failed", "decision")
+"""The kinds of notices: a run has ended, a run stopped, a run waits for a person."""
+
+
+class Notify(Struct, frozen=True):
+    """How the user is told, from a file of their own: of which kinds of notices, and the ways in which each is sent."""
+
+    on: tuple[str, ...] = NOTICES
+    command: tuple[str, ...] = ()
+    webhook: str = ""
+    desktop: bool = False
+
+    @property
+    def ways(self) -> dict[str, Any]:
+        return {"command": list(self.command), "webhook": self.webhook, "desktop": self.desktop}
+
+
 ROLE_TIMEOUT = 30 * 60
 """The timeout in seconds of a role that works on no task, unless the role or its binding sets one."""
 

@@ -106,10 +106,8 @@ class PlanningFolder:
         """Return (phase, folder) of the plans that idumb itself numbered."""
         parent = kind.parent
         numbered = [(n, f"{parent}/{name}") for name in self._names(parent) if (n := kind.number_in(name))]
-        return tuple((kind.phase(n), folder) for n, folder in sorted(numbered) if self._has_plan(folder))
-
-    def _has_plan(self, folder: str) -> bool:
-        return bool(phases.plan_files(self._names(folder, files=True)))
+        planned = ((n, folder) for n, folder in sorted(numbered) if phases.plan_files(self._names(folder, files=True)))
+        return tuple((kind.phase(n), folder) for n, folder in planned)
 
     def _numbered_folder(self, phase: str, kind: NumberedPhases) -> str:
         number = kind.number_of(phase)

@@ -151,8 +151,7 @@ _ceiling = section(
     {"attempts": COUNT, "time": DURATION, "tokens": COUNT, "cost_usd": _MONEY},
 )
 _LIMITS = section(
-    settings.Limits,
-    {"memory": _SIZE, "cpu": DURATION, "processes": COUNT, "file_size": _SIZE, "open_files": COUNT},
+    settings.Limits, {"memory": _SIZE, "cpu": DURATION, "processes": COUNT, "file_size": _SIZE, "open_files": COUNT}
 )
 _BINDING = section(
     settings.Binding,
@@ -168,13 +167,7 @@ _BINDING_NAME = pattern(
 )
 _ROLE = section(
     settings.RoleSettings,
-    {
-        "binding": TEXT,
-        "model": TEXT,
-        "prompt": _TEMPLATE_NAME,
-        "timeout": DURATION,
-        "ceiling": _ceiling,
-    },
+    {"binding": TEXT, "model": TEXT, "prompt": _TEMPLATE_NAME, "timeout": DURATION, "ceiling": _ceiling},
 )
 _GATE = section(
     settings.GateSettings,
@@ -227,8 +220,7 @@ KEYS: Mapping[str, ValueType] = {
         {"home": choice(*settings.HOMES), "control": choice(*settings.CONTROLS), "network": choice(*settings.NETWORKS)},
     ),
     "checkout": section(
-        settings.CheckoutSettings,
-        {"provide": _GLOBS, "prepare": TEXTS, "cache": _GLOBS, "limit": COUNT},
+        settings.CheckoutSettings, {"provide": _GLOBS, "prepare": TEXTS, "cache": _GLOBS, "limit": COUNT}
     ),
     "sandbox": _SANDBOX._replace(read=_sandbox, schema={"anyOf": [_SANDBOX.keys["level"].schema, _SANDBOX.schema]}),
 }

@@ -13,12 +13,10 @@ from typing import Any, NamedTuple
 from msgspec import Struct
 from msgspec.structs import replace
 
-from idumb.domain import notice
 from idumb.domain.action import Action
 from idumb.domain.errors import InputError, UsageError
 from idumb.domain.finding import Finding, did_you_mean
-from idumb.domain.notice import Notify
-from idumb.domain.settings import Settings
+from idumb.domain.settings import NOTICES, Notify, Settings
 from idumb.markdown import configuration, setting_rows
 from idumb.markdown.syntax import tree, value_types
 from idumb.markdown.syntax.source import CONFIG, Place, Source
@@ -249,7 +247,7 @@ _USER_KEYS = {
     "notify": section(
         Notify,
         {
-            "on": list_of(choice(*notice.KINDS), f"a list of {', '.join(notice.KINDS)}"),
+            "on": list_of(choice(*NOTICES), f"a list of {', '.join(NOTICES)}"),
             "command": setting_rows.ARGUMENTS,
             "webhook": _URL,
             "desktop": BOOLEAN,

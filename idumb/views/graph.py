@@ -20,22 +20,14 @@ _LABEL = 19
 def text(contract: Contract, statuses: Mapping[str, str] | None = None) -> str:
     """Return one line per task, grouped by wave. `statuses` maps id to status and adds a column."""
     waves = graph.waves(contract.dependencies, contract.order)
-    lines = [
-        (
-            f"Phase {contract.phase}: {phrases.counted(len(contract.order), 'task')} in "
-            f"{phrases.counted(len(waves), 'wave')}, "
-            f"{phrases.counted(_edges(contract), 'dependency', 'dependencies')}"
-        )
-    ]
+    edges = sum(len(contract.dependencies[task_id]) for task_id in contract.order)
+    tasks, in_waves = phrases.counted(len(contract.order), "task"), phrases.counted(len(waves), "wave")
+    lines = [f"Phase {contract.phase}: {tasks} in {in_waves}, {phrases.counted(edges, 'dependency', 'dependencies')}"]
     position = {task_id: i for i, task_id in enumerate(contract.order, 1)}
     for number, wave in enumerate(waves, 1):
         lines += ["", f"Wave {number}" + ("" if number > 1 else " (needs nothing)")]
         lines += [_text_line(contract, task_id, position[task_id], statuses or {}) for task_id in wave]
     return "\n".join(lines) + "\n"
-
-
-def _edges(contract: Contract) -> int:
-    return sum(len(contract.dependencies[task_id]) for task_id in contract.order)
 
 
 def _text_line(contract: Contract, task_id: str, position: int, statuses: Mapping[str, str]) -> str:

@@ -12,7 +12,6 @@ Lines = Sequence[str] | str
 UNKNOWN = "unknown"
 _WIDTH = 160
 _RULE = "-" * 72
-_FEW = 5  # subjects on one line
 _CONFLICTS = 6  # files whose commands are shown
 
 

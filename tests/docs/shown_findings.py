@@ -8,8 +8,7 @@ from dataclasses import dataclass
 from idumb.app.contract import loading
 from idumb.app.ports import ParsedPlan
 from idumb.domain.finding import Finding
-from idumb.domain.intake import registry
-from idumb.domain.intake.rule import Case
+from idumb.domain.intake import registry, rule
 from idumb.domain.permissions import NO_POLICY
 from idumb.domain.settings import Settings
 from idumb.markdown import configuration
@@ -124,7 +123,7 @@ def of_example(example: Example, mode: str = "guided") -> tuple[Finding, ...]:
     loaded = loading.assemble("1", "folder", [("01-PLAN.md", parsed)], settings, policy=known)
     if loaded.contract is None:
         return loaded.findings
-    case = Case(loaded.contract, settings, known, mode, repositories=example.repositories, present=example.present)
+    case = rule.Case(loaded.contract, settings, known, mode, repositories=example.repositories, present=example.present)
     return (*loaded.findings, *registry.findings(case))
 
 

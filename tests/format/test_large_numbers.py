@@ -10,8 +10,7 @@ import pytest
 
 from idumb.app.contract import loading
 from idumb.domain import whole_numbers
-from idumb.domain.intake import registry
-from idumb.domain.intake.rule import Case
+from idumb.domain.intake import registry, rule
 from idumb.domain.permissions import NO_POLICY
 from idumb.domain.settings import Settings
 from idumb.markdown import configuration, phases
@@ -42,7 +41,7 @@ def judged(path: str, text: str) -> None:
     if loaded.contract is None:
         registry.findings_of_drafts(loaded.drafts, Settings(), NO_POLICY, "strict")
     else:
-        registry.findings(Case(loaded.contract, Settings(), NO_POLICY, "strict"))
+        registry.findings(rule.Case(loaded.contract, Settings(), NO_POLICY, "strict"))
 
 
 RUN = {"tool": "run", "intent": "look", "timeout": 30, "arguments": {"command": "true", "timeout": 5, "expect_exit": 0}}

@@ -25,7 +25,6 @@ _SEE = (
     "views/terminal/board.py",
     "markdown/single_settings.py",
     "cli/watching.py",
-    "domain/notice.py",
     "cli/configuring.py",
     "system/notices.py",
 )

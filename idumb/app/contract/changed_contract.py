@@ -17,12 +17,11 @@ from idumb.app.core.journal import Journal
 from idumb.app.core.services import Result, Services, plans_ref
 from idumb.app.worktree import preconditions
 from idumb.domain import contract as contracts
-from idumb.domain import outcome
+from idumb.domain import outcome, plan_diff
 from idumb.domain.action import REASON, Action, Choice
 from idumb.domain.amendment import forbidden
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, Refusal
-from idumb.domain.plan_diff import PlanDiff, compare
 from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs.event import NewEvent
@@ -186,7 +185,7 @@ class ChangesSinceLock(Struct, frozen=True):
 
     state: RunState
     contract: Contract
-    diff: PlanDiff
+    diff: plan_diff.PlanDiff
 
 
 def show(services: Services, phase: str) -> Result:
@@ -223,8 +222,8 @@ def since_lock(services: Services, state: RunState, now: Contract) -> ChangesSin
             f"The locked plans of run {state.number} of phase {state.phase} are no longer in the repository.",
             hint=Action("doctor"),
         )
-    configuration = loaded.contract.hash != state.contract.hash
-    return ChangesSinceLock(state, loaded.contract, compare(loaded.contract, now, configuration=configuration))
+    diff = plan_diff.compare(loaded.contract, now, configuration=loaded.contract.hash != state.contract.hash)
+    return ChangesSinceLock(state, loaded.contract, diff)
 
 
 # Finished tasks that a new run takes over

@@ -20,7 +20,6 @@ from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services, plans_ref
 from idumb.domain import contract as contracts
 from idumb.domain import grant as grants
-from idumb.domain import plan_diff
 from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, InputError, Refusal
@@ -210,7 +209,7 @@ def _plan_of(contract: Contract, question: Mapping[str, Any]) -> Plan:
 
 
 def _append(services: Services, journal: Journal, contract: Contract, path: str, answers: tuple[str, ...]) -> Contract:
-    from idumb.domain import amendment
+    from idumb.domain import amendment, plan_diff
     from idumb.domain.amendment import Amendment
 
     state = journal.state

@@ -109,10 +109,7 @@ def _claim(verb: str, words: str, text: str) -> FileClaim:
 
 
 def placed(
-    tasks: Sequence[NewTask],
-    ids: Sequence[str],
-    first_depends_on: tuple[str, ...],
-    exists: Callable[[str], bool],
+    tasks: Sequence[NewTask], ids: Sequence[str], first_depends_on: tuple[str, ...], exists: Callable[[str], bool]
 ) -> tuple[PlacedTask, ...]:
     """Return the tasks in order: each depends on the one before it, the first one on `first_depends_on`."""
     rows: list[PlacedTask] = []

@@ -197,12 +197,7 @@ def schema(outputs: Iterable[Value]) -> dict[str, Any]:
         if output.type == CHOICE:
             kind = {"type": "string", "enum": list(output.choices)}
         properties[output.name] = {**kind, **({"description": output.description} if output.description else {})}
-    return {
-        "type": "object",
-        "properties": properties,
-        "required": list(properties),
-        "additionalProperties": False,
-    }
+    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
 def by_steps(findings: Iterable[Finding], tasks: Iterable[Task]) -> list[Finding]:

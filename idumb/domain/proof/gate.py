@@ -21,14 +21,6 @@ _SHOWN = 20
 _LONGEST_TEXT = 1024 * 1024
 
 
-def _absent(_: str) -> None:
-    """Stand for a tree without files."""
-
-
-def _for_ever(_: str) -> float:
-    return math.inf
-
-
 class Run(Protocol):
     def __call__(self, gate: str, command: str, *, before: bool) -> Evidence: ...
 
@@ -52,10 +44,10 @@ class Inputs(Struct, frozen=True):
     line_counts: Callable[[], LineCounts]
     proofs: Sequence[Evidence] = ()
     asked: Mapping[str, GateSettings] = field(default_factory=dict)
-    entry: Callable[[str], Entry | None] = _absent
-    before: Callable[[str], Entry | None] = _absent
+    entry: Callable[[str], Entry | None] = lambda _: None
+    before: Callable[[str], Entry | None] = lambda _: None
     run: Run | None = None
-    seconds: Callable[[str], float] = _for_ever
+    seconds: Callable[[str], float] = lambda _: math.inf
 
     def text(self, entry: Entry | None) -> str | None:
         """Return the text of a file, without a byte-order mark; None above 1 MiB, or if it is not UTF-8."""

@@ -63,10 +63,7 @@ CHECKERS = (
         (("pyproject.toml", r"(?m)^\[tool\.ruff\b"), ("ruff.toml", _ANY), (".ruff.toml", _ANY)),
     ),
     Checker(
-        gate_table.LINT,
-        "eslint",
-        ".",
-        (*((name, _ANY) for name in _ESLINT), ("package.json", r'"eslintConfig"\s*:')),
+        gate_table.LINT, "eslint", ".", (*((name, _ANY) for name in _ESLINT), ("package.json", r'"eslintConfig"\s*:'))
     ),
 )
 FILES = tuple(dict.fromkeys(path for checker in CHECKERS for path, _ in checker.files))

@@ -30,12 +30,9 @@ _UUID = re.compile(r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", re.IGNORECASE)
 _REQUIRED = ("handoff_id", "from_agent", "to_agent", "request_id", "timestamp", "handoff_type", "status", "priority")
 
 
-_ELSE = ("human", "steps", agent.EDITOR)
-
-
 def agents(settings: Settings) -> frozenset[str]:
     """Return all valid givers and receivers: bindings, roles, people, steps and the editor."""
-    return frozenset((*settings.bindings, *agent.ROLES, *_ELSE))
+    return frozenset((*settings.bindings, *agent.ROLES, *agent.BUILT_IN))
 
 
 class Document(Struct, frozen=True):

@@ -39,10 +39,7 @@ def spent_by_call(usage: Mapping[str, Any] | None, *, reports: bool = True) -> S
     tokens: list[int] = [reported[name] for name in ("tokens_in", "tokens_out") if is_amount(reported.get(name))]
     money = reported.get("cost_usd") if is_amount(reported.get("cost_usd")) else None
     return Spent(
-        tokens=sum(tokens),
-        cost_usd=money or 0.0,
-        unknown_tokens=int(not tokens),
-        unknown_cost=int(money is None),
+        tokens=sum(tokens), cost_usd=money or 0.0, unknown_tokens=int(not tokens), unknown_cost=int(money is None)
     )
 
 

@@ -46,8 +46,7 @@ _LABEL = re.compile(
     re.IGNORECASE,
 )
 _NOTHING = re.compile(
-    r"[\W_]*(?:none|nothing|no\b.{0,20}\bdependenc(?:y|ies)|n/?a|\[\])\b[\W_]*|[-—–\[\]\s.]*\Z",
-    re.IGNORECASE,
+    r"[\W_]*(?:none|nothing|no\b.{0,20}\bdependenc(?:y|ies)|n/?a|\[\])\b[\W_]*|[-—–\[\]\s.]*\Z", re.IGNORECASE
 )
 _NUMBERED = re.compile(r"[ \t]*#{1,6}[ \t]+[*_]{0,3}(?:(?:step|task|phase)[ \t]+)?\d+(?:\.\d+)*[.:)—–]", re.IGNORECASE)
 _KEY = re.compile(

@@ -12,11 +12,7 @@ from typing import TYPE_CHECKING, Any
 from msgspec import Struct
 
 from idumb.domain import whole_numbers
-from idumb.domain.plans.plan import (
-    FILE_VERBS,
-    FileClaim,
-    SymbolClaim,
-)
+from idumb.domain.plans.plan import FILE_VERBS, FileClaim, SymbolClaim
 from idumb.markdown.syntax import inline
 from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.source import Place

@@ -15,14 +15,7 @@ from idumb.domain.plans import workflow
 from idumb.domain.plans.phase_ids import WORKFLOW_RUNS
 from idumb.domain.plans.plan import Plan
 from idumb.domain.plans.workflow import Value, Workflow
-from idumb.markdown.plans import (
-    frontmatter,
-    plan_parser,
-    task_finder,
-    task_reader,
-    workflow_steps,
-    workflow_values,
-)
+from idumb.markdown.plans import frontmatter, plan_parser, task_finder, task_reader, workflow_steps, workflow_values
 from idumb.markdown.plans.workflow_steps import StepDraft
 from idumb.markdown.plans.workflow_values import INPUTS
 from idumb.markdown.syntax import blocks, tree, value_types

@@ -137,12 +137,7 @@ def shown(node: Node, place: Place) -> str:
 
 
 def section(
-    make: Callable[..., Any],
-    keys: Keys,
-    accepted: str = "",
-    *,
-    named: bool = False,
-    owner: str = "",
+    make: Callable[..., Any], keys: Keys, accepted: str = "", *, named: bool = False, owner: str = ""
 ) -> ValueType:
     """Return the type of a mapping whose keys are the arguments of `make`; with `named`, so is `name`, its own key.
 

@@ -116,7 +116,7 @@ def summary(data: phrases.Data) -> phrases.Lines:
     cells = [[markup.prose(row[name]) for name in ("id", "words", "place", "counted")] for row in _proven(data)]
     failed = ["", *markup.block("\n".join(lines[len(cells) :]))] if _failed(data) else []
     table = markup.table(("task", "result", "commit", "checks"), cells)
-    return phrases.whole([f"### {head} {'proven' if data['proven'] else 'not proven'}", "", *table, *failed, ""])
+    return phrases.text_of([f"### {head} {'proven' if data['proven'] else 'not proven'}", "", *table, *failed, ""])
 
 
 def _proven(data: phrases.Data) -> list[phrases.Data]:

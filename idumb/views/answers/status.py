@@ -14,10 +14,6 @@ _OWNER = """
 In use by process {owner.pid} on {owner.host}[, {standing}], since {owner.since}: {owner.command}
 """.strip()
 _QUESTIONS = "decisions* waiting for your answer: {id}  {what}"
-_BLOCKED = """
-blocked* {tasks:99} blocked by {by} ({status}[: {reason}])
-* actions*   {}
-""".strip()
 _STATUS = f"""
 {_OWNER}
 phases* Phase {{phase}}[ {{title}}]: {{said}}
