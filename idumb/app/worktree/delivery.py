@@ -42,7 +42,7 @@ def deliver(context: RunContext, attempt: Attempt) -> tuple[Conflict, ...]:
     changed = [path for path in attempt.changed if path not in attempt.left_to_user]
     if attempt.in_place:
         changed = [change.path for change in trees.changes(before, attempt.candidate)]
-        return trees.restore(attempt.candidate, before, changed) if changed else ()
+        return trees.restore(attempt.candidate, before, changed)
     return write_unless_changed(context.services, delivered(context, attempt), before, attempt.base, changed)
 
 
@@ -155,7 +155,7 @@ def write_unless_changed(
     Return those that the user changed; then nothing is written.
     """
     trees = services.trees
-    conflicts = trees.restore(work, before, paths) if paths else ()
+    conflicts = trees.restore(work, before, paths)
     same = unmodified(services, base, [conflict.path for conflict in conflicts])
     if not same:
         return conflicts

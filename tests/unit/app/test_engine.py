@@ -432,7 +432,7 @@ def test_a_question_about_more_files_takes_the_place_of_an_open_one() -> None:
 
 
 def test_a_conflict_that_an_answer_does_not_end_is_named() -> None:
-    """R-GIT-6: such as a folder in the place of a file."""
+    """R-GIT-6: such as a folder in the place of a file. All his versions are kept."""
     run = meanwhile(lambda run: run.repository.files.update({"A": b"mine"}), task("A"), answers={"delivery": "task"})
 
     def effect(name: str) -> None:
@@ -444,6 +444,8 @@ def test_a_conflict_that_an_answer_does_not_end_is_named() -> None:
     assert (ending.kind, ending.words) == ("waiting", "waits: A is done, but A was changed since")
     run.repository.effect = run._effect
     assert run.run().kind == "done"
+    kept = [ref for ref in run.repository.refs if "/yours-" in ref]
+    assert len(kept) == len([words for words in run.notes if "Your version of A is kept" in words]) > 1
 
 
 @every("message", ["mine", "pulled\n\nIdumb-Run: another\nIdumb-Task: B"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from msgspec.structs import replace
 
@@ -87,6 +89,33 @@ def test_what_a_person_corrects_after_a_refused_commit_is_judged_again(
     assert (run.commits(), run.state.tasks["A"].attempt.number) == (([], 2) if waits else (["A"], 1))
     reasons = [event.payload["reason"] for event in run.events("attempt.interrupted")]
     assert reasons == [unfinished_attempts.CHANGED] * waits
+
+
+def test_what_a_person_saves_while_his_work_is_judged_stays_and_is_not_in_its_commit(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """R-GIT-6."""
+    run, judge = asked(by_hand(check="grep -q fixed README")), MemoryChecks._exit_code
+    run.repository.files["README"] = b"fixed"
+
+    def saving(*arguments: Any) -> int:
+        run.repository.files["README"] = b"later"
+        return judge(*arguments)
+
+    monkeypatch.setattr(MemoryChecks, "_exit_code", saving)
+    assert run.answer("done").run().kind == "done"
+    assert (files_of(run, "A"), run.repository.files["README"]) == (["README"], b"later")
+
+
+def test_work_by_hand_that_a_person_undid_after_a_refused_commit_is_not_committed() -> None:
+    run = asked(by_hand(check="grep -q fixed README"))
+    before, run.repository.files["README"] = run.repository.files["README"], b"fixed"
+    run.repository.refusing = "a hook said no"
+    with pytest.raises(WorkFailed):
+        run.answer("done").run()
+    run.repository.files["README"], run.repository.refusing = before, ""
+    assert run.run().kind == "waiting"
+    assert (run.commits(), run.repository.files["README"]) == ([], before)
 
 
 def test_work_by_hand_that_fails_its_check_stays_and_can_be_corrected() -> None:
