@@ -36,19 +36,7 @@ MARKS = b"<<<<<<< HEAD\nours\n=======\ntheirs\n>>>>>>> other\n"
 # Of the cases of a sample, this part damages single bytes; the rest are whole command lines and take longer.
 _BYTES = 0.88
 
-Damage = Callable[[Path, random.Random], None]
-
-
-def _removed(path: Path, _: random.Random) -> None:
-    path.unlink()
-
-
-def _emptied(path: Path, _: random.Random) -> None:
-    path.write_bytes(b"")
-
-
-def _cut(path: Path, chosen: random.Random) -> None:
-    os.truncate(path, chosen.randrange(max(1, path.stat().st_size)))
+Damage = Callable[[Path, random.Random], object]
 
 
 def _flipped(path: Path, chosen: random.Random) -> None:
@@ -64,17 +52,13 @@ def _marked(path: Path, chosen: random.Random) -> None:
     path.write_bytes(data[:at] + MARKS + data[at:])
 
 
-def _garbage(path: Path, chosen: random.Random) -> None:
-    path.write_bytes(chosen.randbytes(max(100, path.stat().st_size)))
-
-
 DAMAGES: Mapping[str, Damage] = {
-    "removed": _removed,
-    "emptied": _emptied,
-    "cut": _cut,
+    "removed": lambda path, _: path.unlink(),
+    "emptied": lambda path, _: os.truncate(path, 0),
+    "cut": lambda path, chosen: os.truncate(path, chosen.randrange(max(1, path.stat().st_size))),
     "flipped": _flipped,
     "filled with conflict markers": _marked,
-    "filled with garbage": _garbage,
+    "filled with garbage": lambda path, chosen: path.write_bytes(chosen.randbytes(max(100, path.stat().st_size))),
 }
 
 

@@ -51,23 +51,12 @@ def test_each_guard_has_a_cheat_that_exists() -> None:
         assert guard.removed or guard.configuration
 
 
-def test_honest_work_is_not_refused() -> None:
-    """R-RUN-3."""
-    programme.on_a_push(honest_work.PROGRAMME)
-
-
 @pytest.mark.nightly
 def test_a_refusal_is_a_failure(tmp_path: Path) -> None:
     tally = Tally()
     refused = Honest("shell", "undeclared", {"a": "a\n"}, (Work("create `b`", "echo b > b; echo c > c", "test -s b"),))
     honest_work.judge(refused, "guided", tmp_path / "case", tally)
     assert ["honest work was refused" in failure.words for failure in tally.failures] == [True]
-
-
-@pytest.mark.timeout(120)
-def test_any_file_content_gives_a_result_or_an_error() -> None:
-    """R-PLAN-5, R-PLAN-7."""
-    programme.on_a_push(fuzzing.PROGRAMME)
 
 
 @pytest.fixture(scope="module")
@@ -112,28 +101,11 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> Template:
     return Template(tmp_path_factory.mktemp("hostile"))
 
 
-@pytest.mark.timeout(120)
-def test_no_program_that_a_repository_contains_is_run() -> None:
-    """R-LOCK-2, R-LOCK-3: without consent; and nothing is changed. Then the payload is fired on purpose.
-
-    F19, F21, F62: no link out, pipe, huge file or character that steers blocks or redirects a command.
-    """
-    programme.on_a_push(hostile.PROGRAMME)
-
-
-@pytest.mark.parametrize(
-    "commands",
-    [("status", "show"), pytest.param(tuple(hostile.COMMANDS), marks=pytest.mark.nightly)],
-    ids=["two that read history", "all"],
-)
-def test_no_command_starts_the_program_that_checks_signatures(template: Template, commands: tuple[str, ...]) -> None:
+def test_no_command_starts_the_program_that_checks_signatures(template: Template) -> None:
     """Git starts it while it shows history, if the repository asks for that. Few commands read history."""
     (payload,) = (payload for payload in hostile.ALL if payload.name == "gpg.program")
-    scene = hostile.planted(template, payload)
-    assert list(hostile.problems(scene, payload, commands)) == []
-    assert payload.fire is not None
-    payload.fire(scene)
-    assert scene.marker.exists(), "it cannot go off, so it proves nothing"
+    hostile.case(template, payload, ("status", "show"), tally := Tally())
+    assert tally.failures == []
 
 
 def test_every_command_is_tried_or_is_meant_to_write() -> None:
