@@ -138,18 +138,6 @@ def swaps(repo: History) -> None:
     repo.note("a file where a deep folder was")
 
 
-def renames(repo: History) -> None:
-    repo.write_all({f"move/{n}.txt": f"{n}\n" * 50 for n in range(5)})
-    repo.note("to be moved")
-    (repo.root / "move").rename(repo.root / "moved")
-    repo.note("folder renamed")
-    (repo.root / "moved/0.txt").rename(repo.root / "moved/tmp")
-    (repo.root / "moved/1.txt").rename(repo.root / "moved/0.txt")
-    (repo.root / "moved/tmp").rename(repo.root / "moved/1.txt")
-    (repo.root / "moved/2.txt").rename(repo.root / "moved/TWO.txt")
-    repo.note("two swapped, one in capitals")
-
-
 def links(repo: History) -> None:
     repo.link("links/to-file", "../README.md")
     repo.link("links/to-folder", "../kept")
@@ -232,26 +220,6 @@ SUBJECTS = (
 )
 
 
-def large(repo: History) -> None:
-    repo.write("large.bin", bytes(range(256)) * (12 << 10))
-    repo.write("large.txt", "a line of text that is written often\n" * 60_000)
-    repo.write("one-line.txt", "x" * 2_000_000)
-    repo.note("large files")
-    repo.write("large.txt", "another line\n" * 60_000)
-    repo.remove("large.bin")
-    repo.note("large files changed")
-
-
-def many(repo: History) -> None:
-    repo.write_all({f"many/{n % 40}/file-{n}.txt": f"{n}\n" for n in range(1500)})
-    repo.note("thousands of files")
-    for n in range(0, 1500, 2):
-        repo.remove(f"many/{n % 40}/file-{n}.txt")
-    repo.note("half of them gone")
-    repo.remove("many")
-    repo.note("all of them gone")
-
-
 def everything_goes(repo: History) -> None:
     for entry in sorted(repo.root.iterdir()):
         if entry.name != ".git":
@@ -266,12 +234,9 @@ CHAPTERS: tuple[Callable[[History], None], ...] = (
     names,
     modes,
     swaps,
-    renames,
     links,
     ignored,
     subjects,
-    large,
-    many,
     everything_goes,
 )
 
