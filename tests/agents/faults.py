@@ -14,6 +14,7 @@ from tests.adapters.agents import recorder
 from tests.agents import installed
 from tests.agents.inside import ADDRESS
 from tests.support import project as projects
+from tests.support.ended import running
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, task
 
@@ -46,7 +47,7 @@ class Ending:
     kind: str
     code: int
     message: str
-    leftovers: list[str]
+    leftovers: list[int]
 
 
 def ending(project: Project, name: str, fault: str) -> Ending:
@@ -70,16 +71,8 @@ def ending(project: Project, name: str, fault: str) -> Ending:
     return Ending(built["outcome"], built["failure"] or "-", ended.code, words, _leftovers())
 
 
-def _leftovers() -> list[str]:
-    leftovers = []
-    for pid in filter(str.isdigit, os.listdir("/proc")):
-        try:
-            words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if words[:2] == [b"sleep", b"307"]:
-            leftovers.append(pid)
-    return leftovers
+def _leftovers() -> list[int]:
+    return [pid for pid, line, _ in running() if line.split(b"\0")[:2] == [b"sleep", b"307"]]
 
 
 def documented() -> dict[tuple[str, str], tuple[str, str, int]]:

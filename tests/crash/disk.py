@@ -22,6 +22,7 @@ import time
 from pathlib import Path
 
 from tests.crash.programme import CannotRun
+from tests.support.ended import running
 
 KINDS = ("ext4", "xfs")
 _SHUTDOWN = 0x8004587D
@@ -108,16 +109,7 @@ class Disk:
 
     def inside(self) -> list[int]:
         """Return the processes that use the file system."""
-        pids = []
-        for name in os.listdir("/proc"):
-            if name.isdigit():
-                try:
-                    where = os.readlink(f"/proc/{name}/cwd")
-                except OSError:
-                    continue
-                if where == str(self.place) or where.startswith(f"{self.place}/"):
-                    pids.append(int(name))
-        return pids
+        return [pid for pid, _, folder in running() if f"{folder}/".startswith(f"{self.place}/")]
 
     def _is_in_use(self) -> bool:
         """Return whether a loop device still reads the image, as it does while any process has it mounted."""

@@ -20,6 +20,7 @@ from idumb.system.clock import SystemClock
 from tests.crash.programme import LEFT_PROCESS, LOST_BYTES, LOST_CHECKPOINT, OTHER, REPEATED_TASK
 from tests.support import warm
 from tests.support.answer import Answer
+from tests.support.ended import running
 from tests.support.gitrepo import Entry, GitSandbox, work_tree
 from tests.support.project import Project, delete, making, shell, task
 
@@ -270,16 +271,6 @@ def _is_rest(path: Path) -> bool:
 
 
 def left_behind(project: Project) -> list[str]:
-    """Return programs that still run in the project's folder (Linux; elsewhere this is unknown)."""
-    programs = []
-    for pid in _processes():
-        try:
-            if os.readlink(f"/proc/{pid}/cwd") == str(project.folder.resolve()):
-                programs.append(Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode())
-        except OSError:
-            continue
-    return programs
-
-
-def _processes() -> Sequence[str]:
-    return [name for name in os.listdir("/proc") if name.isdigit()] if os.path.isdir("/proc") else []
+    """Return programs that still run in the project's folder."""
+    place = str(project.folder.resolve())
+    return [line.replace(b"\0", b" ").decode() for _, line, folder in running() if folder == place]

@@ -25,6 +25,7 @@ from tests.crash import escapes
 from tests.crash.programme import LEFT_PROCESS, CannotRun, Programme, Tally
 from tests.support import project as projects
 from tests.support import warm
+from tests.support.ended import running
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import making, shell, task
 from tests.support.warm import Started
@@ -239,16 +240,11 @@ def _moving(place: Path, pids: dict[str, list[int]]) -> list[int]:
 
 def _strangers(place: Path, pids: dict[str, list[int]]) -> list[tuple[int, str]]:
     """Return other processes that use the case's folder or name it."""
-    strangers = []
-    for entry in filter(str.isdecimal, os.listdir("/proc")):
-        try:
-            line = Path(f"/proc/{entry}/cmdline").read_bytes()
-            cwd = os.readlink(f"/proc/{entry}/cwd")
-        except OSError:
-            continue
-        if (str(place).encode() in line or cwd.startswith(str(place))) and int(entry) != os.getpid():
-            strangers.append((int(entry), f"{entry} {line!r} in {cwd}"))
-    return strangers
+    return [
+        (pid, f"{pid} {line!r} in {folder}")
+        for pid, line, folder in running()
+        if (str(place).encode() in line or folder.startswith(str(place))) and pid != os.getpid()
+    ]
 
 
 PROGRAMME = Programme("T14", "ways to leave a process behind", 11, None, run, (LEFT_PROCESS,), least={"cases": 301})

@@ -65,10 +65,6 @@ def among(modules: set[str], names: frozenset[str]) -> set[str]:
     return {name for name in names if any(module == name or module.startswith(f"{name}.") for module in modules)}
 
 
-def test_help_loads_only_its_own_packages(tmp_path: Path) -> None:
-    assert among(loaded(tmp_path, "--help"), NOT_FOR_HELP) == set()
-
-
 @pytest.fixture
 def site(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> GitSandbox:
     """A project whose states were all read once, when its files had settled."""
@@ -89,12 +85,12 @@ def test_a_repeated_status_is_answered_from_the_record(site: GitSandbox) -> None
         assert among(loaded(site.root, command), NOT_FOR_STATUS) == set(), command
 
 
-def test_a_command_that_exits_loads_only_its_packages_and_runs_no_garbage_collection(tmp_path: Path) -> None:
+def test_help_loads_only_its_own_packages_and_runs_no_garbage_collection(tmp_path: Path) -> None:
     """Garbage collection at exit took a tenth of the time of each command."""
     script = (
         "import gc, sys\n"
         "from idumb.__main__ import main\n"
-        "sys.argv = ['idumb', '--version']\n"
+        "sys.argv = ['idumb', '--help']\n"
         "try:\n    main()\n"
         "except SystemExit:\n    print(gc.get_freeze_count() > len(gc.get_objects()), *sys.modules)\n"
     )
@@ -103,14 +99,15 @@ def test_a_command_that_exits_loads_only_its_packages_and_runs_no_garbage_collec
     assert among(set(modules), NOT_FOR_HELP) == set()
 
 
-def test_commands_on_a_run_load_nothing_that_only_few_runs_need(tmp_path: Path) -> None:
-    """A restore and a question at a terminal load their modules when they happen."""
-    code = "import sys, idumb.cli.run_commands, idumb.app.running.execute_phase; print(*sys.modules)"
-    rare = {"idumb.app.history.restore", "idumb.app.planning", "idumb.app.running.decisions"}
-    assert rare & set(run(tmp_path, "-c", code).stdout.split()) == set()
+_ENGINE = ("idumb.app.attempt", "idumb.app.engine", "idumb.domain.intake", "idumb.git.checkouts")
+RARE = {
+    "execute_phase": ("idumb.app.history.restore", "idumb.app.planning", "idumb.app.running.decisions"),
+    "ended_run": _ENGINE,
+}
+"""Modules of a command on a run, and what they load when it happens: a restore, a question, more work to do."""
 
 
-def test_resume_with_nothing_to_do_loads_no_engine_and_no_checkouts(tmp_path: Path) -> None:
-    code = "import sys, idumb.cli.run_commands, idumb.app.running.ended_run; print(*sys.modules)"
-    engine = ("idumb.app.attempt", "idumb.app.engine", "idumb.domain.intake", "idumb.git.checkouts")
-    assert [name for name in run(tmp_path, "-c", code).stdout.split() if name.startswith(engine)] == []
+@pytest.mark.parametrize("module", RARE)
+def test_commands_on_a_run_load_nothing_that_only_few_runs_need(tmp_path: Path, module: str) -> None:
+    code = f"import sys, idumb.cli.run_commands, idumb.app.running.{module}; print(*sys.modules)"
+    assert [name for name in run(tmp_path, "-c", code).stdout.split() if name.startswith(RARE[module])] == []
