@@ -116,7 +116,7 @@ class Container:
     def _database(self) -> Database:
         return Database(
             self.repository.common_dir,
-            lambda: bool(discover.listed(self.repository, discover.PREFIX)),
+            lambda: bool(discover.refs_in(self.repository, discover.OWN_REFS)),
             partial(connection.refuse_network, allowed=lambda: self.settings.git.network),
         )
 

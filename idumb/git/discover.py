@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
 MAIN = "main"
-PREFIX = "refs/idumb/"
+OWN_REFS = "refs/idumb/"
 _HINT = "run idumb in a folder of a git repository, or make one with: git init"
 
 
@@ -140,7 +140,7 @@ def _between(start: str, root: str) -> Iterator[str]:
         yield folder
 
 
-def listed(worktree: Worktree, folder: str) -> dict[str, str]:
+def refs_in(worktree: Worktree, folder: str) -> dict[str, str]:
     """Return the refs in a folder such as `refs/tags/`, loose and packed, with their content. Raises OSError.
 
     libgit2 would read them one by one, and some repositories have thousands.

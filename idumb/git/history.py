@@ -18,7 +18,7 @@ from idumb.domain.permissions import is_below
 from idumb.domain.proof.ledger import Entry
 from idumb.domain.runs import run
 from idumb.git import git_program, guarded_files, open_repository, path_state, refs, stale_locks, status, tree_objects
-from idumb.git.discover import PREFIX, Project, Worktree
+from idumb.git.discover import OWN_REFS, Project, Worktree
 from idumb.git.open_repository import CheckedRepository
 from idumb.git.projects import ProjectPaths
 from idumb.system.redaction import Redactor
@@ -245,7 +245,7 @@ class GitHistory:
 
     def refs(self, prefix: str) -> Mapping[str, str]:
         """Return the refs, and below `refs/idumb/` the names of what idumb keeps, with their objects."""
-        if prefix.startswith(PREFIX):
+        if prefix.startswith(OWN_REFS):
             return refs.below(self.repository, prefix)
         found = [name for name in self.repository.references if name.startswith(prefix)]
         return {name: str(self.repository.references[name].resolve().target) for name in found}

@@ -26,7 +26,7 @@ _FULL = 40
 _KINDS = {b"commit": ObjectType.COMMIT, b"tree": ObjectType.TREE, b"blob": ObjectType.BLOB, b"tag": ObjectType.TAG}
 UNREADABLE = "git.snapshot-unreadable"
 _CODE, _HINT = "git.object-missing", "git fsck; idumb doctor"
-_MOST_LENDERS = 50
+_MOST_ALTERNATES = 50
 _CACHE = 1 << 20
 """Bytes of objects that libgit2 remembers. Without a limit, a long run remembers every tree it has read."""
 
@@ -73,10 +73,10 @@ def _refusals(name: str) -> Iterator[None]:
 
 
 class CheckedRepository(pygit2.Repository):
-    """The repository of `worktree`. `folders` have loose objects: its own, then those of lenders."""
+    """The repository of `worktree`. `object_folders` have loose objects: its own, then its alternates."""
 
     worktree: Worktree
-    folders: Sequence[str] = ()
+    object_folders: Sequence[str] = ()
     moved_refs = 0
     _packs: tuple[int, frozenset[str]] | None = None
 
@@ -98,7 +98,7 @@ class CheckedRepository(pygit2.Repository):
         A power cut could otherwise keep its name and lose its bytes, and git does not rewrite an object that exists.
         """
         self.see_packs()
-        oid, folder = self.odb.write(kind, data), self.folders[0]
+        oid, folder = self.odb.write(kind, data), self.object_folders[0]
         # libgit2 sometimes reports success for an object that did not fit on the disk.
         if not os.path.exists(f"{folder}/{str(oid)[:2]}/{str(oid)[2:]}") and oid not in self.odb:
             if machine.nearly_full(folder):
@@ -112,18 +112,18 @@ class CheckedRepository(pygit2.Repository):
         It goes on finding objects in a pack that git has removed, and reads them from the open file. If it then did not
         write such an object, a snapshot would lack it.
         """
-        folder = os.path.join(self.folders[0], "pack")
+        folder = os.path.join(self.object_folders[0], "pack")
         try:
             packs = os.stat(folder).st_mtime_ns, frozenset(os.listdir(folder))
         except OSError:
             packs = 0, frozenset()
         if packs != self._packs:
             self._packs = packs
-            self.set_odb(pygit2.Odb(self.folders[0]))
+            self.set_odb(pygit2.Odb(self.object_folders[0]))
 
     def _loose(self, name: str) -> tuple[ObjectType, bytes] | None:
         """Return a loose object; None if there is none, and for a shortened name."""
-        for folder in self.folders if len(name) == _FULL else ():
+        for folder in self.object_folders if len(name) == _FULL else ():
             # What cannot be opened is left to libgit2, which looks into packs, and words the failure.
             with contextlib.suppress(OSError), open(f"{folder}/{name[:2]}/{name[2:]}", "rb") as stream:
                 return _inflated(name, stream.read())
@@ -152,7 +152,7 @@ def repository(worktree: Worktree) -> CheckedRepository:
     pygit2.settings.cache_max_size(_CACHE)
     try:
         opened = CheckedRepository(worktree.root, RepositoryOpenFlag.NO_SEARCH)
-        opened.worktree, opened.folders = worktree, lenders(worktree)
+        opened.worktree, opened.object_folders = worktree, object_folders(worktree)
         with contextlib.suppress(pygit2.GitError, KeyError, ValueError):
             opened.lookup_reference("HEAD")
     except (pygit2.GitError, KeyError, ValueError) as problem:
@@ -234,8 +234,8 @@ def _format(worktree: Worktree) -> tuple[str, str] | None:
     return None
 
 
-def lenders(worktree: Worktree) -> tuple[str, ...]:
-    """Return the user's object folder, and those that it borrows from.
+def object_folders(worktree: Worktree) -> tuple[str, ...]:
+    """Return the folder of the repository's objects, and its alternates.
 
     All are listed, because git ignores relative names in the second repository of such a chain.
     """
@@ -244,6 +244,6 @@ def lenders(worktree: Worktree) -> tuple[str, ...]:
         with contextlib.suppress(OSError), open(os.path.join(folder, "info", "alternates"), "rb") as stream:
             # git decodes quoted names itself.
             plain = [line for line in stream.read().splitlines() if line and not line.startswith((b"#", b'"'))]
-            borrowed = (os.path.normpath(os.path.join(folder, os.fsdecode(line))) for line in plain)
-            folders += [path for path in borrowed if path not in folders][: _MOST_LENDERS - len(folders)]
+            alternates = (os.path.normpath(os.path.join(folder, os.fsdecode(line))) for line in plain)
+            folders += [path for path in alternates if path not in folders][: _MOST_ALTERNATES - len(folders)]
     return tuple(folders)

@@ -168,7 +168,7 @@ def exchange(one: Spot, other: Spot) -> bool:
     return system is not None and _called(system, one, other, system.swap)
 
 
-def place(source: Spot, target: Spot) -> None:
+def move_to_free(source: Spot, target: Spot) -> None:
     """Move to a free name. Raises FileExistsError if it is taken, and OSError."""
     system = _system()
     if system is not None and _called(system, source, target, system.exclusive):
@@ -178,12 +178,12 @@ def place(source: Spot, target: Spot) -> None:
     except OSError as problem:
         if problem.errno not in _UNLINKABLE:
             raise
-        _place_after_look(source, target)
+        _move_after_look(source, target)
     else:
         os.unlink(source.name, dir_fd=source.folder)
 
 
-def _place_after_look(source: Spot, target: Spot) -> None:
+def _move_after_look(source: Spot, target: Spot) -> None:
     try:
         os.lstat(target.name, dir_fd=target.folder)
     except FileNotFoundError:

@@ -22,12 +22,12 @@ from idumb.domain import errors
 from idumb.domain.action import Action
 from idumb.domain.proof.ledger import Entry
 from idumb.git import discover, disk, git_program, open_repository, status, tree_objects
-from idumb.git.discover import PREFIX, Worktree
+from idumb.git.discover import OWN_REFS, Worktree
 from idumb.git.open_repository import CheckedRepository
 from idumb.git.tree_objects import FOLDER, Rows
 from idumb.system import clock
 
-_WORKTREE = rf"(?P<worktree>{PREFIX}worktrees/[^/]+)"
+_WORKTREE = rf"(?P<worktree>{OWN_REFS}worktrees/[^/]+)"
 _OF_RUN = re.compile(rf"{_WORKTREE}/runs/(?P<run>[^/]+)/(?P<name>.*)")
 _OF_DONE = re.compile(rf"{_WORKTREE}/done/(?P<run>[^/]+)")
 _MANY = 250
@@ -105,8 +105,8 @@ def _require_value(repository: pygit2.Repository, ref: str, value: str | None, n
 
 
 def _require_own(ref: str) -> None:
-    if not ref.startswith(PREFIX):
-        message = f"idumb writes and deletes below {PREFIX} only, not {ref}"
+    if not ref.startswith(OWN_REFS):
+        message = f"idumb writes and deletes below {OWN_REFS} only, not {ref}"
         raise ValueError(message)
 
 
@@ -139,7 +139,7 @@ def find(repository: pygit2.Repository, name: str) -> str | None:
 def below(repository: CheckedRepository, prefix: str) -> dict[str, str]:
     """Return the names that start with a prefix of idumb's, with their objects."""
     folded: dict[str, str] = {}
-    present = discover.listed(repository.worktree, PREFIX)
+    present = discover.refs_in(repository.worktree, OWN_REFS)
     for ref, of_done in [(ref, match) for ref in present if (match := _OF_DONE.fullmatch(ref))]:
         run, done = f"{of_done['worktree']}/runs/{of_done['run']}/", present.pop(ref)
         if run.startswith(prefix) or prefix.startswith(run):
@@ -164,7 +164,7 @@ def fold(repository: CheckedRepository, run: str) -> None:
 
     The tree gets its name before the others are deleted.
     """
-    trees = {ref: oid for ref, oid in discover.listed(repository.worktree, run).items() if _is_tree(repository, oid)}
+    trees = {ref: oid for ref, oid in discover.refs_in(repository.worktree, run).items() if _is_tree(repository, oid)}
     if not trees:
         return
     done = _done(run)
@@ -180,7 +180,7 @@ def free(repository: CheckedRepository, run: str, is_kept: Callable[[str], bool]
     Refusal `git.ref-moved` if another process moved one meanwhile.
     """
     fold(repository, run)
-    done, dropped = _done(run), dict(discover.listed(repository.worktree, run))
+    done, dropped = _done(run), dict(discover.refs_in(repository.worktree, run))
     tree = current(repository, done)
     rows = _rows(repository, tree)
     kept = {row: item for row, item in rows.items() if is_kept(row.replace(":", "/"))}
@@ -279,7 +279,7 @@ def begin(repository: CheckedRepository, name: str, commit: str | None) -> None:
 
 def of_user(worktree: Worktree) -> dict[str, str]:
     """Return the user's refs: name to a commit or tag id, or to the name of another ref. Raises OSError."""
-    return {name: oid for name, oid in discover.listed(worktree, "refs/").items() if not name.startswith(PREFIX)}
+    return {name: oid for name, oid in discover.refs_in(worktree, "refs/").items() if not name.startswith(OWN_REFS)}
 
 
 def bytes_on_disk(worktree: Worktree) -> int | None:
@@ -287,9 +287,9 @@ def bytes_on_disk(worktree: Worktree) -> int | None:
 
     With trees alone, git does not leave out what the user's commits have, so their newest trees are named.
     """
-    users = [f"--exclude={PREFIX}*", "--all"]
+    users = [f"--exclude={OWN_REFS}*", "--all"]
     trees = git_program.read(worktree.root, ["log", *users, f"--max-count={_COMMITS}", "--format=^%T"])
-    arguments = ["rev-list", "--objects", "--disk-usage", "--stdin", f"--glob={PREFIX}*", "--not", *users]
+    arguments = ["rev-list", "--objects", "--disk-usage", "--stdin", f"--glob={OWN_REFS}*", "--not", *users]
     size = git_program.read(worktree.root, arguments, trees.out)
     return int(size.out) if size.status == 0 else None
 
@@ -304,11 +304,11 @@ class GitKeptRefs:
         self._worktree = worktree
 
     def list(self) -> Mapping[str, str]:
-        return discover.listed(self._worktree, PREFIX)
+        return discover.refs_in(self._worktree, OWN_REFS)
 
     def bundle(self, path: str) -> int:
         """Write every ref with its objects into a file that git can read, forced to disk. Return the number of refs."""
-        result = git_program.write(self._worktree.root, ["bundle", "create", "--quiet", path, f"--glob={PREFIX}*"])
+        result = git_program.write(self._worktree.root, ["bundle", "create", "--quiet", path, f"--glob={OWN_REFS}*"])
         if result.status != 0:
             raise errors.Refusal(
                 "backup.incomplete",

@@ -92,7 +92,7 @@ class Snapshots:
         """Keep HEAD's commit, which a tree cannot: the user may amend it, and collect garbage while a task is built."""
         if head == self._head:
             return
-        ref = f"{discover.PREFIX}worktrees/{self._store.name}/head"
+        ref = f"{discover.OWN_REFS}worktrees/{self._store.name}/head"
         if refs.current(self.repository, ref) != head:
             refs.move(self.repository, ref, head)
         self._head = head
@@ -132,7 +132,7 @@ class Snapshots:
         if EMPTY_TREE in {entry.oid for entry in items.values()}:
             tree_objects.write(self.repository, {})
         oid = tree_objects.write(self.repository, items)
-        disk.force_objects(self.repository.folders[0], self._require_stored(oid, items, whole=True))
+        disk.force_objects(self.repository.object_folders[0], self._require_stored(oid, items, whole=True))
         refs.move(self.repository, ref, oid, reason)
         # A `git gc --prune=now` that began before the ref moved may have removed what it did not see.
         self.repository.see_packs()
@@ -166,7 +166,7 @@ class Snapshots:
         A repository that lends objects does not know the borrower's HEAD.
         """
         head = open_repository.head_of(self.repository)
-        if head is None or HEAD not in items or len(open_repository.lenders(self._store)) > 1:
+        if head is None or HEAD not in items or len(open_repository.object_folders(self._store)) > 1:
             return ""
         tree = tree_objects.tree_of(self.repository, head)
         return tree if tree == items[HEAD].oid else ""

@@ -185,7 +185,7 @@ def is_stored(repository: CheckedRepository, oid: str, *, whole: bool = False) -
     """Find an object on disk; `whole` reads it and checks its hash."""
     try:
         if not whole:
-            return os.stat(f"{repository.folders[0]}/{oid[:2]}/{oid[2:]}").st_size > 0
+            return os.stat(f"{repository.object_folders[0]}/{oid[:2]}/{oid[2:]}").st_size > 0
         repository.read(oid)
     except FileNotFoundError:
         return pygit2.Oid(hex=oid) in repository.odb

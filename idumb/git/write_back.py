@@ -182,7 +182,7 @@ def _move_aside(writing: Writing, step: Step, target: Spot) -> None:
     if path_state.look_at(aside).entry == step.present.entry:
         return
     try:
-        path_state.place(aside, target)
+        path_state.move_to_free(aside, target)
     except FileExistsError:  # saved again meanwhile
         raise _Changed(_kept(aside)) from None
     raise _Changed(_CHANGED)
@@ -214,11 +214,11 @@ def _write(writing: Writing, step: Step) -> None:
         # Making and forcing it took time, in which another process may have become the owner.
         writing.guard()
         if step.present.entry is None:
-            path_state.place(new, target)
+            path_state.move_to_free(new, target)
         elif not path_state.exchange(new, target):
             # The path is missing for a moment, but no save is lost.
             _move_aside(writing, step, target)
-            path_state.place(new, target)
+            path_state.move_to_free(new, target)
         elif path_state.look_at(new).entry != step.present.entry:
             _exchange_back(step, new, target)
 

@@ -43,7 +43,7 @@ FINE = (
     ("idumb.git.refs", "move"),
     ("idumb.git.disk", "force"),
     ("idumb.git.path_state", "exchange"),
-    ("idumb.git.path_state", "place"),
+    ("idumb.git.path_state", "move_to_free"),
     ("idumb.git.write_back", "_move_aside"),
     ("idumb.git.trees", "GitTrees.release_displaced"),
     ("os", "rename"),

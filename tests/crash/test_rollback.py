@@ -13,7 +13,7 @@ from tests.support.project import Project, delete, making, task, write
 
 POINTS = (
     "GitTrees.snapshot", "GitTrees.keep ", "SqliteEventLog.append .*rollback.intended", "GitTrees.restore",
-    "path_state.exchange", "path_state.place", "write_back._move_aside", "GitHistory.make", "GitHistory.advance",
+    "path_state.exchange", "path_state.move_to_free", "write_back._move_aside", "GitHistory.make", "GitHistory.advance",
     "SqliteEventLog.append .*rollback.completed", "GitTrees.release_displaced",
 )  # fmt: skip
 
@@ -54,7 +54,7 @@ def _rolled_back(sandbox: GitSandbox) -> Project:
 
 
 UNDO_POINTS = (
-    "GitTrees.restore", "path_state.place", "GitHistory.advance", "path_state.exchange",
+    "GitTrees.restore", "path_state.move_to_free", "GitHistory.advance", "path_state.exchange",
     "SqliteEventLog.append .*undo.completed", "GitTrees.release_displaced",
 )  # fmt: skip
 

@@ -12,7 +12,7 @@ BUDGETS = {
     "composition": 690,
     "cli, views": 4_241,
     "see and steer": 1_973,
-    "git": 4_417,
+    "git": 4_412,
     "store": 1_678,
     "system": 2_128,
     "gates": 1_840,

@@ -46,7 +46,7 @@ _FULL = frozenset({errno.ENOSPC, errno.EDQUOT})
 class Additions(NamedTuple):
     """What a checkout has besides its tree.
 
-    - `provided`: patterns of ignored paths to copy from the working tree of `lender`, at most `limit` bytes of them.
+    - `provided`: patterns of ignored paths to copy from the working tree `source`, at most `limit` bytes of them.
     - `is_cached` says which untracked paths of the project stay when the tree changes.
     - `plain`: files are as in a fresh clone, and the user's git settings take no part.
     - `needed`: those of them that must be there. `note` tells the user what took time.
@@ -55,7 +55,7 @@ class Additions(NamedTuple):
     provided: Sequence[str] = ()
     limit: int = 0
     is_cached: Callable[[str], bool] = lambda _: False
-    lender: Worktree | None = None
+    source: Worktree | None = None
     plain: bool = False
     note: Callable[[str], None] = lambda _: None
     needed: Sequence[str] = ()
@@ -82,7 +82,7 @@ class Checkout:
         self.top = self._folder.path
         self.root, self._home = user.paths.root(self.top), user.paths.root(worktree.root)
         self._paths = user.paths
-        self._settings = user_git.of_stranger(worktree) if additions.plain else user_git.read(worktree)
+        self._settings = user_git.of_fresh_clone(worktree) if additions.plain else user_git.read(worktree)
         self._git = CheckoutGitDir(self._folder.git_dir, self._folder.require, worktree.objects, self._settings)
         self._files = TreeFiles(self._git, user.repository)
         self._submodules = Submodules(self._git, worktree, self._settings)
@@ -90,8 +90,8 @@ class Checkout:
             self._git.remove(SHOWN)
             self._submodules.forget()
         self._visible = VisibleGit(user.repository, self._settings)
-        lender, needed = additions.lender or worktree, additions.needed
-        self._provided = Provided(lender, additions.provided, additions.limit, self._git.path, needed=needed)
+        source, needed = additions.source or worktree, additions.needed
+        self._provided = Provided(source, additions.provided, additions.limit, self._git.path, needed=needed)
         self._prepared = Prepared(self._git.path)
         self.trees = CheckoutTrees(user, self._git, self.top, f"{use}-{pair.number}", self.checked_out)
         self._shown: tuple[str, str | None] | None = None  # the tree, and the commit below it

@@ -91,21 +91,16 @@ class Provided:
         paths = self._paths(tracked, folders)
         originals = self._originals(paths)
         present = untracked.present(root, paths)
-        missing = self._missing(originals, present)
-        self._require_room(missing, paths, originals)
-        self.copied = {p: size for p, size in _sizes(missing, paths, originals).items() if p not in before.paths}
-        gone = set(before.paths).difference(paths, tracked, folders)
-        absent = frozenset(missing)
-        wrong = (
-            p
-            for p, facts in present.items()
-            if p not in originals or (p in absent and not _is_folder(originals[p], facts))
-        )
-        for path in (*gone, *wrong):
+        outdated = self._outdated(originals, present)
+        self._require_room(outdated, paths, originals)
+        self.copied = {p: size for p, size in _sizes(outdated, paths, originals).items() if p not in before.paths}
+        replaced = {path for path in outdated if path in present and not _is_folder(originals[path], present[path])}
+        former = set(before.paths).difference(paths, tracked, folders)
+        for path in (*former, *(present.keys() - originals.keys()), *replaced):
             untracked.remove(root, path)
         stamped = {path: facts for path, facts in before.originals.items() if path in originals}
-        if missing:
-            stamped |= self._copy(root, missing, originals, paths)
+        if outdated:
+            stamped |= self._copy(root, outdated, originals, paths)
             present = untracked.present(root, paths)
         copies = {path: present[path] for path in originals if path in present}
         self._manifest = Manifest(paths, copies, stamped)
@@ -155,7 +150,7 @@ class Provided:
         environments = Environments(self._user, originals)
         return {path: status for path, status in originals.items() if not environments.is_bytecode(path)}
 
-    def _missing(self, originals: Originals, present: Mapping[str, Facts]) -> list[str]:
+    def _outdated(self, originals: Originals, present: Mapping[str, Facts]) -> list[str]:
         """Return what is not there, or no longer what was copied, or no longer what the user has."""
         record = self._manifest
 
@@ -167,7 +162,7 @@ class Provided:
 
         return [path for path, status in originals.items() if not is_right(path, status)]
 
-    def _require_room(self, missing: Sequence[str], paths: Sequence[str], originals: Originals) -> None:
+    def _require_room(self, outdated: Sequence[str], paths: Sequence[str], originals: Originals) -> None:
         sizes = _sizes(originals, paths, originals)
         total = sum(sizes.values())
         if total > self._limit:
@@ -180,7 +175,7 @@ class Provided:
                 hint="Install them by checkout.prepare, or set a higher checkout.limit, in .idumb/config.yaml",
                 details={"bytes": total, "limit": self._limit, "paths": largest},
             )
-        disk.require_room((originals[path].st_size for path in missing), self._state)
+        disk.require_room((originals[path].st_size for path in outdated), self._state)
 
     def _copy(self, root: str, names: Sequence[str], originals: Originals, paths: Iterable[str]) -> dict[str, Facts]:
         """Copy these originals; return the stamps by which a later change of one shows.

@@ -75,7 +75,7 @@ class UserGit(NamedTuple):
         return [word for name in names for word in ("-c", f"{name}=false")]
 
 
-def of_stranger(user: Worktree) -> UserGit:
+def of_fresh_clone(user: Worktree) -> UserGit:
     """Return what the git of a fresh clone knows: the filter of LFS, without which it has no contents, and depth."""
     settings, files = read(user)
     chosen = {name: value for name, value in settings.items() if name.startswith(("filter.lfs.", "lfs."))}
@@ -122,12 +122,12 @@ class VisibleGit:
     def show(self, top: str, head: str | None, rules: bytes) -> None:
         """Prepare it for the checkout `top`, on top of the commit `head`; `rules` say what git ignores."""
         user = self._repository.worktree
-        tags, lenders = discover.listed(user, "refs/tags/"), open_repository.lenders(user)
+        tags, folders = discover.refs_in(user, "refs/tags/"), open_repository.object_folders(user)
         folder = os.path.join(top, GIT)
         self._files = {
             **self._settings.in_folder(folder, {"core.logallrefupdates": "true"}),
             **ref_files(self._repository, head, tags),
-            "objects/info/alternates": b"".join(os.fsencode(folder) + b"\n" for folder in lenders),
+            "objects/info/alternates": b"".join(os.fsencode(folder) + b"\n" for folder in folders),
             EXCLUDE: rules,
         }
 

@@ -76,7 +76,7 @@ RACES: dict[str, tuple[str, str, Callable[[Path], object]]] = {
     "a save by rename": ("exchange", "d/a", lambda place: _save(place, "mine")),
     "a save in place": ("exchange", "d/a", lambda place: place.write_text("mine")),
     "another mode": ("exchange", "d/a", lambda place: place.chmod(0o755)),
-    "a new file": ("place", "d/gone", lambda place: place.write_text("mine")),
+    "a new file": ("move_to_free", "d/gone", lambda place: place.write_text("mine")),
     "a save before a deletion": ("rename", "d/new", lambda place: place.write_text("mine")),
 }
 """The call before which somebody acts, the path, and what he does with it."""
@@ -103,7 +103,7 @@ def test_of_two_saves_around_the_exchange_the_newest_stays_and_the_other_is_name
     place = sandbox.root / "d/a"
     swaps = path_state._system() is not None
     with monkeypatch.context() as patching:
-        second = "exchange" if swaps else "place"
+        second = "exchange" if swaps else "move_to_free"
         if swaps:
             _before(patching, "exchange", lambda: _save(place, "older"), lambda: _save(place, "newer"))
         else:
@@ -120,7 +120,7 @@ def test_of_two_saves_around_a_deletion_the_newest_stays_and_the_other_is_named(
     place = sandbox.root / "d/new"
     with monkeypatch.context() as patching:
         _before(patching, "rename", lambda: place.write_text("older"))
-        _before(patching, "place", lambda: place.write_text("newer"))
+        _before(patching, "move_to_free", lambda: place.write_text("newer"))
         (conflict,) = trees.restore(*both, ["d/new"])
     assert "another saved version is in" in conflict.why
     assert _texts(trees, sandbox) == (["a=2", "new=newer", "stays=1"], ["older"])

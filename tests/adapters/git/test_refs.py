@@ -424,10 +424,10 @@ def test_refs_are_listed_whether_loose_or_packed(sandbox: GitSandbox, place: Wor
     for name in names[1:]:
         sandbox.git("update-ref", name, "two")
     one, two = commit(sandbox, "one"), commit(sandbox, "two")
-    assert discover.listed(place, "refs/idumb/") == dict(zip(names, (one, two, two), strict=True))
+    assert discover.refs_in(place, "refs/idumb/") == dict(zip(names, (one, two, two), strict=True))
     (sandbox.common_dir / f"{names[2]}.lock").touch()
     sandbox.git("tag", "four", "one")
-    assert discover.listed(place, "refs/tags/").keys() == {f"refs/tags/{n}" for n in ("one", "two", "three", "four")}
+    assert discover.refs_in(place, "refs/tags/").keys() == {f"refs/tags/{n}" for n in ("one", "two", "three", "four")}
     assert refs.of_user(place) == sandbox.refs("refs/heads/") | sandbox.refs("refs/tags/")
 
 
