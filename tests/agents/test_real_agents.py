@@ -222,8 +222,8 @@ UNREACHED = {
     "a failing server": (("answers: [{fault: server-error}]",), "network"),
 }
 """What is scripted, where there is a server, and the kind of failure."""
-FAILING = {"codex": "rate-limited", "qwen": "stall", "opencode": "stall"}
-"""Codex speaks of high demand then, and Qwen Code and OpenCode say nothing at all."""
+FAILING = {"codex": ["rate-limited"], "qwen": ["stall"], "opencode": ["stall"]}
+"""Also right: Codex speaks of high demand; Qwen Code and OpenCode are silent until their last try, often too late."""
 NEEDS_NO_KEY = ("codex", "opencode")
 """Codex asks without one, and OpenCode has models that are free; then it is the server that says no."""
 
@@ -245,9 +245,9 @@ def test_the_reason_why_an_agent_cannot_work_is_reported_and_costs_no_attempt(
     ended = installed.alone(project, name, rules or (), *command)
     assert ended.code == 1, ended.out + ended.err
     [finished] = project.events("1", "--kind", "attempt.finished")
-    kind = FAILING.get(name, kind) if reason == "a failing server" else kind
-    kind = "stall" if (name, reason) == ("opencode", "a closed server") else kind  # it tries again without a word
-    assert finished["payload"]["builder"]["failure"] == kind, finished["payload"]["builder"]
+    kinds = {kind, *FAILING.get(name, ())} if reason == "a failing server" else {kind}
+    kinds = {"stall"} if (name, reason) == ("opencode", "a closed server") else kinds  # it tries again without a word
+    assert finished["payload"]["builder"]["failure"] in kinds, finished["payload"]["builder"]
 
 
 @pytest.mark.parametrize("name", faults.AGENTS)
