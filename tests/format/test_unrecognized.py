@@ -70,7 +70,7 @@ def changed(text: str, only: str) -> Iterator[tuple[int, str | None, str]]:
 def test_no_changed_heading_marker_or_id_loses_a_task_silently(name: str) -> None:
     """Every heading, list marker, box, fence and id, each deleted and changed in every way that people slip.
 
-    A third of the changes for each commit, which successive commits take in turn.
+    A sixth of the changes for each commit, which successive commits take in turn.
     The plans have no human task whose heading, deleted altogether, would leave fields that the task above lacks: that
     is a legal plan of another meaning.
     """
@@ -78,10 +78,10 @@ def test_no_changed_heading_marker_or_id_loses_a_task_silently(name: str) -> Non
     assert whole is not None
     tried, lost = 0, []
     every_change = changed(PLANS[name], only="#" if name == "headings alone" else "")
-    for line, other, text in itertools.islice(every_change, commit_seed() % 3, None, 3):
+    for line, other, text in itertools.islice(every_change, commit_seed() % 6, None, 6):
         result = plan_parser.parse((HEAD + text).encode(), "p")
         tried += 1
         if result.plan is not None and len(result.plan.tasks) < len(whole.tasks):
             lost.append((line, other))
-    assert tried > 30
+    assert tried > 15
     assert not lost

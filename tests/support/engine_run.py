@@ -39,6 +39,7 @@ from tests.support.scripted_agent import ScriptedAgent
 if TYPE_CHECKING:
     import pytest
 
+Work = Callable[[AgentRequest, dict[str, bytes]], AgentResult | None]
 RUN, PHASE, FOLDER = "r1", "1", ".planning/phases/01-work"
 PLAN = b"the plan"
 
@@ -65,7 +66,7 @@ class EngineRun:
     def __init__(
         self,
         *tasks: Task,
-        work: Callable[[AgentRequest, dict[str, bytes]], AgentResult | None] | None = None,
+        work: Work | None = None,
         mode: str = GUIDED,
         answers: Mapping[str, str] | None = None,
         settings: Settings | None = None,
@@ -262,6 +263,17 @@ def make_own_files(request: AgentRequest, files: dict[str, bytes]) -> None:
     """Write the task's name into each file that it declares."""
     for path in request.allowed_paths:
         files[path] = request.subject.encode()
+
+
+def also(do: Callable[[AgentRequest, dict[str, bytes]], Any]) -> Work:
+    """Make the own files and do this; what it returns is the answer, if it is one."""
+
+    def work(request: AgentRequest, files: dict[str, bytes]) -> AgentResult | None:
+        make_own_files(request, files)
+        answer = do(request, files)
+        return answer if isinstance(answer, AgentResult) else None
+
+    return work
 
 
 class _Here:

@@ -61,7 +61,7 @@ PLAIN: dict[Any, list[Any]] = {
 
 def test_an_attempt_loads_from_the_log_as_an_equal_value() -> None:
     chance = random.Random(commit_seed())
-    for stage in STAGES * 20:
+    for stage in STAGES * 5:
         some = drawn(Attempt, chance)
         before = RepositoryState(some.before.head, some.before.guarded)
         attempt = replace(some, stage=stage, started=3.0, before=before, logged=None)

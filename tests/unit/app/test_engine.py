@@ -19,7 +19,7 @@ from idumb.domain.plans.plan import GUIDED, HUMAN, STRICT, Condition, Criterion,
 from idumb.domain.proof import gate_table
 from idumb.domain.settings import Ceiling, GateSettings
 from tests.support.cases import every
-from tests.support.engine_run import EngineRun, break_gate, make_own_files, task
+from tests.support.engine_run import EngineRun, also, break_gate, make_own_files, task
 from tests.support.memory_ownership import MemoryOwnership
 
 Files = dict[str, bytes]
@@ -104,12 +104,8 @@ def test_a_transient_failure_of_the_agent_is_retried_within_the_attempt() -> Non
 
 def test_a_transient_failure_after_a_change_is_not_retried_within_the_attempt() -> None:
     """R-ADAPT-3."""
-
-    def work(request: AgentRequest, files: Files) -> AgentResult | None:
-        make_own_files(request, files)
-        return AgentResult(outcome.ERRORED, "no route", failure="network") if request.attempt == 1 else None
-
-    run = EngineRun(task("A"), work=work)
+    fails = AgentResult(outcome.ERRORED, "no route", failure="network")
+    run = EngineRun(task("A"), work=also(lambda request, _: fails if request.attempt == 1 else None))
     assert run.run().kind == "halted"
     assert run.calls == [("A", 1)]
     assert not run.events("call.retried")
@@ -149,10 +145,8 @@ def test_a_ceiling_that_cannot_hold_because_agents_report_no_use_is_named_once()
     assert sum("ceiling of the run" in note and "may be exceeded" in note for note in run.notes) == 1
 
 
-def rewriting(request: AgentRequest, files: Files) -> None:
-    """Make also an undeclared change."""
-    make_own_files(request, files)
-    files["README"] = b"rewritten"
+rewriting = also(lambda _, files: files.update(README=b"rewritten"))
+"""It makes also an undeclared change."""
 
 
 def test_an_undeclared_change_halts_the_run_and_is_not_delivered() -> None:
@@ -189,11 +183,7 @@ def test_undeclared_changes_that_are_left_out_are_not_there_when_the_rest_is_pro
 
 
 def test_a_protected_file_can_be_left_out_but_not_kept() -> None:
-    def work(request: AgentRequest, files: Files) -> None:
-        make_own_files(request, files)
-        files[".planning/PLAN.md"] = b"mine"
-
-    run = EngineRun(task("A"), work=work)
+    run = EngineRun(task("A"), work=also(lambda _, files: files.update({".planning/PLAN.md": b"mine"})))
     assert run.run().kind == "waiting"
     (question,) = run.events("decision.asked")
     assert [choice["id"] for choice in question.payload["choices"]] == ["leave-out", "stop"]
@@ -284,12 +274,7 @@ def test_an_attempt_that_continues_its_own_work_asks_about_a_save_of_the_user_wh
 
 def meanwhile(change: Callable[[EngineRun], None], *tasks: Any, **fields: Any) -> EngineRun:
     """Return a run in which the user changes something while the first task is built."""
-
-    def work(request: AgentRequest, files: Files) -> None:
-        make_own_files(request, files)
-        if len(run.calls) == 1:
-            change(run)
-
+    work = also(lambda *_: change(run) if len(run.calls) == 1 else None)
     run = EngineRun(*(tasks or (task("A"), task("B", "A"))), work=work, **fields)
     return run
 
@@ -463,18 +448,14 @@ def test_a_commit_of_a_path_of_the_plan_stops_a_strict_run(message: str) -> None
 
 
 def test_an_interruption_between_two_stages_is_recorded_and_does_not_count_as_an_attempt() -> None:
-    def work(request: AgentRequest, files: Files) -> None:
-        make_own_files(request, files)
-        run.interrupts.received = 2 if request.attempt == 1 else None
-
-    run = EngineRun(task("A"), work=work)
+    run = EngineRun(task("A"), work=also(lambda *_: setattr(run.interrupts, "received", 2)))
     with pytest.raises(Interrupted):
         run.run()
     (interrupted,) = run.events("attempt.interrupted")
     assert interrupted.payload["reason"] == "stopped by SIGINT"
     assert run.repository.trees[interrupted.payload["left"]]["A"] == run.repository.store(b"A")
     assert run.commits() == []
-    run.interrupts.received = None
+    run.interrupts.received, run.work = None, make_own_files
     assert run.run(max_attempts=1).kind == "done"
     assert run.calls == [("A", 1), ("A", 2)]
     assert run.status() == {"A": "completed"}

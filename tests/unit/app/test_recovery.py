@@ -14,7 +14,7 @@ from idumb.domain.plans.plan import HUMAN, Criterion, RollbackClass
 from idumb.domain.proof import gate_table
 from idumb.domain.settings import Binding, GateSettings, Settings
 from tests.support.cases import every
-from tests.support.engine_run import EngineRun, Killed, break_gate, make_own_files, task
+from tests.support.engine_run import EngineRun, Killed, also, break_gate, make_own_files, task
 
 Files = dict[str, bytes]
 
@@ -86,22 +86,17 @@ def test_only_an_attempt_that_has_begun_and_not_ended_is_interrupted() -> None:
         run.run()
 
 
-def test_the_duration_of_a_killed_attempt_is_that_of_its_record_or_unknown() -> None:
+@every("effect", ["log checkpoint.intended", "commit"])
+def test_the_duration_of_a_killed_attempt_is_that_of_its_record_or_unknown(effect: str) -> None:
     """R-GIT-2: nobody knows how long a builder worked that was killed; an intended checkpoint says it."""
-
-    def slowly(request: AgentRequest, files: Files) -> None:
-        run.clock.pause(90)
-        make_own_files(request, files)
-
-    for effect in ("log checkpoint.intended", "commit"):
-        run = EngineRun(task("A"), work=slowly)
-        stopped_before(effect, run)
-        run.repository.files["A"] = b"mine"
-        run.repository.commit_all("mine")
-        run.clock.pause(5000)
-        recovered(run)
-        kept = run.kept("A")
-        assert kept.seconds is None if effect != "commit" else kept.seconds and 90 <= kept.seconds < 180
+    run = EngineRun(task("A"), work=also(lambda *_: run.clock.pause(90)))
+    stopped_before(effect, run)
+    run.repository.files["A"] = b"mine"
+    run.repository.commit_all("mine")
+    run.clock.pause(5000)
+    recovered(run)
+    seconds = run.kept("A").seconds
+    assert seconds is None if effect != "commit" else seconds and 90 <= seconds < 180
 
 
 def test_the_duration_of_a_killed_attempt_is_not_that_of_the_one_before() -> None:
@@ -260,10 +255,9 @@ def test_ledger_and_reports_are_those_of_the_attempt_after_an_answer() -> None:
     assert ended["ledger"][0]["declared"] == "create"
 
 
-def stray(request: AgentRequest, files: Files) -> None:
-    """Make also a file that the task does not declare."""
-    make_own_files(request, files)
-    files["B"] = b"stray"
+USED = AgentResult("completed", usage=Usage(10, 20, 0.5))
+stray = also(lambda _, files: files.update(B=b"stray"))
+"""It makes also a file that the task does not declare."""
 
 
 def straying(**fields: Any) -> EngineRun:
@@ -301,11 +295,7 @@ def test_acceptance_covers_the_changes_that_were_shown() -> None:
 
 def test_an_attempt_is_counted_once_although_it_ends_three_times() -> None:
     """It fails by an undeclared change, waits for a person once that is accepted, and completes."""
-
-    def work(request: AgentRequest, files: Files) -> AgentResult:
-        stray(request, files)
-        return AgentResult("completed", usage=Usage(10, 20, 0.5))
-
+    work = also(lambda *of: stray(*of) or USED)
     run = answered(answered(EngineRun(task("A", acceptance=JUDGED), work=work), "keep"))
     assert run.run().kind == "done"
     progress = run.state.tasks["A"].progress
@@ -314,10 +304,8 @@ def test_an_attempt_is_counted_once_although_it_ends_three_times() -> None:
 
 
 def test_what_a_validator_used_is_counted_after_undeclared_changes_were_accepted() -> None:
-    def work(request: AgentRequest, files: Files) -> AgentResult:
-        stray(request, files)
-        return AgentResult("completed", reply='{"verdict": "PASS", "evidence": []}', usage=Usage(10, 20, 0.5))
-
+    reply = replace(USED, reply='{"verdict": "PASS", "evidence": []}')
+    work = also(lambda *of: stray(*of) or reply)
     bindings = {name: Binding(name, "scripted") for name in ("builder", "validator")}
     chosen = Settings(builder="builder", bindings=bindings)
     tasks = (task("A", validator="validator", acceptance=JUDGED),)
@@ -329,11 +317,8 @@ def test_what_a_validator_used_is_counted_after_undeclared_changes_were_accepted
 @pytest.mark.parametrize("answers", [{}, {"undeclared": "keep"}])
 def test_accepted_changes_do_not_excuse_a_builder_that_did_not_finish(answers: dict[str, str]) -> None:
     """R-ASK-2: what else was wrong with the attempt is not forgiven, so the task is built again."""
-
-    def work(request: AgentRequest, files: Files) -> AgentResult:
-        stray(request, files)
-        return AgentResult("timed_out" if request.attempt == 1 else "completed", "no time is left")
-
+    late = AgentResult("timed_out", "no time is left")
+    work = also(lambda request, files: stray(request, files) or (late if request.attempt == 1 else None))
     run = EngineRun(task("A"), work=work, answers=answers)
     if not answers:
         answered(run, "keep")
