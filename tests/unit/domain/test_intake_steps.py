@@ -2,59 +2,45 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from msgspec.structs import replace
 
 from idumb.domain.finding import ERROR
 from idumb.domain.intake import writes
 from idumb.domain.permissions import Policy
-from idumb.domain.plans.plan import STRICT, Criterion, FileClaim, RollbackClass, Scope, Span
+from idumb.domain.plans.plan import Criterion, FileClaim, RollbackClass, Scope, Span
 from idumb.domain.plans.workflow import Flow
+from idumb.domain.settings import Settings
+from idumb.markdown.plans import plan_parser
 from tests.support.cases import every
 from tests.support.intake import SETTINGS, assembled, codes, findings_of, plan, step, steps, task
 
+COMMANDS = Path(__file__).parents[2] / "format" / "cases" / "commands"
 
-def test_an_intent_must_say_more_than_the_tool() -> None:
+
+@every("place", sorted(COMMANDS.glob("*.yaml")))
+def test_the_commands_and_intents_of_a_step_plan_have_the_findings_beside_it(place: Path) -> None:
+    """R-LOCK-5, R-LOCK-7: each is at the line of its step."""
+    read = plan_parser.parse_steps(place.read_bytes(), place.name).plan
+    assert read is not None
+    found = [f"{f.severity} {f.code} {f.line}: {f.found}" for f in findings_of(read, settings=Settings())]
+    assert found == place.with_suffix(".txt").read_text(encoding="utf-8").splitlines()
+
+
+def test_a_command_is_judged_more_mildly_in_guided_mode_or_not_at_all() -> None:
+    """R-LOCK-5, R-LOCK-7: but one that is still to be written is an error, also in a check."""
+    for command, severities in (("date", ["warning"]), ("touch ../x", ["warning"]), ("a || b", []), ("TBD", [ERROR])):
+        assert [finding.severity for finding in findings_of(steps(step(command=command)))] == severities
+    check = (Criterion("AC-1", "it works", "check", "TBD", span=Span(0, 1, 12)),)
+    assert [(f.code, f.line) for f in findings_of(plan(task(acceptance=check)))] == [("command.placeholder", 12)]
+
+
+@every("command", ["curl -s http://localhost", "pip3.11 install six", "echo $RANDOM"])
+def test_an_assumption_that_names_task_and_program_allows_a_command_that_varies(command: str) -> None:
     """R-LOCK-7."""
-    vague = ["run", "Do it", "write_file", "fix this", "the step", "...", "n/a", "see above"]
-    enough = ["write the greeting", "fix imports", "make the folder of fixtures", "文件"]
-    for intent in (*vague, *enough):
-        found = [(f.code, f.line) for f in findings_of(steps(step(intent=intent, command="true")))]
-        assert found == ([("step.vague-intent", 20)] if intent in vague else []), intent
-
-
-def test_a_command_that_only_looks_like_it_is_accepted() -> None:
-    cases = [
-        "echo $RANDOMIZE", "pytest -p no:randomly", "npm run update", "shuf --random-source=seed words",
-        "python -c 'import random; random.seed(1)'", "git log --date=iso", "echo '$RANDOM' '$(date)'", "sort words",
-        "git log pull", "git submodule status", "git submodule", "git commit -m 'docker pull'", "npm run install",
-        "npm test", "cargo build", "rsync -a src/ dst/", "grep -q urllib a.py", "pip --version",
-    ]  # fmt: skip
-    assert not [command for command in cases if codes(steps(step(command=command))) != set()]
-    assert codes(steps(step("write_file", path="a.txt", content="echo $RANDOM"))) == set()
-
-
-VARYING = (
-    "echo $RANDOM > a", "sort -R words", "head -c 8 /dev/urandom", "uuidgen", "/usr/bin/date", "echo $(date) > a",
-    "python -c 'import random; print(random.randint(1, 6))'", "node -e 'console.log(Math.random())'",
-    "node -e 'console.log(Date.now())'", "awk 'BEGIN { print rand() }'", "mktemp -d", "curl -s http://localhost",
-    "X=1 wget a", "git clone https://host/x", "git -C sub pull", "git submodule update --init", "conda install six",
-    "npm ci", "yarn", "pip3.11 install six", "uvx ruff", "python -m pip install six", "cargo fetch --locked",
-    "go mod download", "docker pull x", "npx cowsay", "gh pr list", "rsync -a host:src dst",
-    "python3 -c 'import urllib.request as u; u.urlopen(1)'",
-)  # fmt: skip
-
-
-@every("command", VARYING)
-def test_clock_chance_and_network_commands_are_refused_unless_an_assumption_names_task_and_program(
-    command: str,
-) -> None:
-    """R-LOCK-7."""
-    (finding,) = [
-        f for f in findings_of(steps(step(command=command)), mode=STRICT) if f.code == "step.not-deterministic"
-    ]
-    assert (finding.severity, finding.line) == (ERROR, 20)
+    (finding,) = findings_of(steps(step(command=command)))
     assert finding.found in finding.fix
-    assert codes(steps(step(argv=["sh", "-c", command]))) == {"step.not-deterministic"}
 
     def assuming(text: str) -> set[str]:
         return codes(plan(task(steps=(step(command=command),)), assumptions=(text,)))
@@ -73,29 +59,6 @@ def test_an_assumption_of_a_workflow_names_the_step_as_the_definition_does() -> 
     fetching = task(steps=(step(command="git fetch"),), flow=Flow("fetch", "script", "Build"))
     assert codes(plan(fetching, assumptions=("fetch uses git: the mirror is on this machine",))) == set()
     assert codes(plan(fetching, assumptions=("prefetch uses git",))) == {"step.not-deterministic"}
-
-
-@every(
-    "command, branches",
-    [
-        ("if test -e a; then echo b; else echo c; fi", ["if"]),
-        ("if test -e a; then echo b; fi", ["if"]),
-        ("case $X in a) echo b;; esac", ["case"]),
-        ("test -e a || exit 1", ["||"]),
-        ("sh -c 'make || true'", ["||"]),
-        ("echo $(test -e a || echo b)", ["||"]),
-        ("echo case else", []),
-        ("grep -E 'a||b' a.txt", []),
-        ("python3 - <<'EOF'\nif a: b\nEOF", []),
-        ("make && make check # || true", []),
-    ],
-)
-def test_a_command_with_alternatives_is_refused_in_strict_mode_only(command: str, branches: list[str]) -> None:
-    """R-LOCK-7."""
-    findings = [f for f in findings_of(steps(step(command=command)), mode=STRICT) if f.code == "step.branch"]
-    assert [f.severity for f in findings] == [ERROR] * len(branches)
-    assert [f.found.partition(" ")[0] for f in findings] == branches
-    assert codes(steps(step(command=command))) == set()
 
 
 def test_each_step_must_use_a_tool_that_the_policy_allows() -> None:
@@ -164,58 +127,11 @@ def test_each_rule_of_plan_and_configuration_protects(path: str, protected: tupl
     assert {found.code for found in configured} == expected
 
 
-@every(
-    "command, path",
-    [
-        ("touch ../x", "../x"),
-        ("cd a && cat b/../../../x", "b/../../../x"),
-        ("cd /tmp && echo y > x", "/tmp/x"),
-        ("cd sub && echo y > ~/x", "~/x"),
-        ("cd sub && touch $HOME/x", "$HOME/x"),
-        ("cd sub && (cd /tmp && cat x) && cat ../../y", "../../y"),
-        ("make && ../tool.sh", "../tool.sh"),
-        ("tar -xf a.tar --directory=../out", "../out"),
-        ("echo x > ../log", "../log"),
-        ("echo x > /var/log/x", "/var/log/x"),
-        ("cp a.txt /srv/a.txt", "/srv/a.txt"),
-        ('git -C "$IDUMB_REPOSITORY" tag v1', "$IDUMB_REPOSITORY"),
-        ("touch a/../x", None),
-        ("cd a && touch ../x", None),
-        ("(cd /tmp && make) && touch x", None),
-        ("cd /tmp && make; cd - && touch x", None),
-        ('cd /tmp && cp x "$PWD/y"', None),
-        ("git log HEAD..main", None),
-        ("cp /etc/hosts hosts 2> /dev/null", None),
-        ("ls /usr/bin", None),
-        ("grep -q ../x a.txt", None),
-        ("ln -s ../lib/x bin/x", None),
-        ("echo ../x >> a.txt", None),
-    ],
-)
-def test_a_command_that_names_a_path_outside_the_workspace_is_refused_in_strict_mode(
-    command: str, path: str | None
-) -> None:
-    """R-LOCK-5, R-LOCK-7."""
-    for mode, severity in ((None, "warning"), (STRICT, ERROR)):
-        found = [f for f in findings_of(steps(step(command=command)), mode=mode) if f.code == "path.leaves-workspace"]
-        assert [(f.found, f.severity, f.line) for f in found] == ([(path, severity, 20)] if path else [])
-
-
 def test_an_irreversible_task_may_name_the_repository_of_the_user() -> None:
     """R-LOCK-5."""
     tag = step(command='git -C "$IDUMB_REPOSITORY" tag v1')
     release = task(steps=(tag,), rollback=RollbackClass("irreversible", reason="the tag is public"))
     assert codes(plan(release)) == {"task.irreversible"}
-
-
-@every("command", ["TBD", " TODO: write it", "???", "COMMAND", "<the command>", "..."])
-def test_a_command_that_is_still_to_be_written_is_an_error(command: str) -> None:
-    """R-LOCK-7: in a step and in a check, in both modes."""
-    check = (Criterion("AC-1", "it works", "check", command, span=Span(0, 1, 12)),)
-    for one, line in ((steps(step(command=command)), 20), (plan(task(acceptance=check)), 12)):
-        found = [f for f in findings_of(one) if f.code == "command.placeholder"]
-        assert [(f.severity, f.line) for f in found] == [(ERROR, line)]
-    assert "command.placeholder" not in codes(steps(step(command="TODO.sh && ./TBD")))
 
 
 def test_the_scope_of_a_step_must_be_inside_the_workspace_too() -> None:
