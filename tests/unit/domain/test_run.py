@@ -120,7 +120,8 @@ def test_rollback_resets_tasks_and_undo_and_its_undo_restore_the_exact_state() -
 def test_the_last_completed_attempt_is_known_through_waiting_retries_and_rollback() -> None:
     """R-ADAPT-2: an answer to an attempt that ended is no answer to the next."""
     tape = Tape("A", "B").attempt("A", 1, outcome.WAITING)
-    assert tape.state().tasks["A"].progress.settled == 0
+    waiting = tape.state().tasks["A"].progress
+    assert (waiting.settled, waiting.attempts, waiting.spent.attempts) == (0, 0, 0)
     tape.attempt("A", 2, outcome.FAILED)
     assert tape.state().tasks["A"].progress.settled == 2
     tape.add("task.failed", "A", 2).add("task.reset", "A", reason="retry").attempt("A", 3, outcome.WAITING)
