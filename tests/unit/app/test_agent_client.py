@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import pytest
-from msgspec.structs import replace
 
 from idumb.app.attempt import agent_client
 from idumb.app.ports import Hear
@@ -24,7 +23,7 @@ from idumb.domain.errors import StoreError
 from idumb.domain.plans import plan
 from idumb.domain.plans.plan import GUIDED, STRICT
 from idumb.domain.runs.run import RunState
-from idumb.domain.settings import Binding, Ceiling, Settings
+from idumb.domain.settings import Binding, Settings
 from idumb.views.terminal.ask import Nobody
 from tests.support import run_events
 from tests.support.cases import every
@@ -198,15 +197,6 @@ def test_the_same_failure_on_the_same_bytes_is_not_repeated() -> None:
     run.run()
     assert (run.calls, run.status()) == ([("A", 1), ("A", 2)], {"A": "failed"})
     assert "declined the work" in run.state.tasks["A"].reason
-
-
-def test_a_ceiling_that_is_not_raised_ends_the_task() -> None:
-    """R-ADAPT-3: unreported usage is unknown, so the attempts are what is limited. The next process has the answer."""
-    run = EngineRun(task("A"), work=lambda *_: None)
-    run.settings = replace(run.settings, ceilings={"task": Ceiling(attempts=1, tokens=5)})
-    assert run.run().kind == "waiting"
-    run.answer("stop").run()
-    assert (run.calls, run.status()) == ([("A", 1)], {"A": "failed"})
 
 
 def test_a_task_fails_after_too_many_exhausted_contexts() -> None:
