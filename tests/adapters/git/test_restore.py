@@ -307,7 +307,7 @@ def _killed_at(step: int, trees: GitTrees, base: str, after: str, paths: list[st
     with pytest.MonkeyPatch.context() as patching:
         for name in _STEPS:
             patching.setattr(os, name, killing(getattr(os, name)))
-        for name in ("exchange", "place"):
+        for name in ("exchange", "move_to_free"):
             patching.setattr(path_state, name, killing(getattr(path_state, name)))
         try:
             trees.restore(base, after, paths)
