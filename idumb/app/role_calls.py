@@ -9,7 +9,7 @@ from msgspec import Struct
 
 from idumb.app.attempt import agent_client, budget
 from idumb.app.consent import asking, needs
-from idumb.app.consent.asking import Subject
+from idumb.app.consent.asking import ConsentText
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services, fields
 from idumb.app.worktree import preconditions
@@ -184,10 +184,10 @@ def ensure_consent(services: Services, need: Need, *, approve: Collection[str]) 
         asking.ask(services, need, open_parts, consent_subject(services, need, open_parts), approve)
 
 
-def consent_subject(services: Services, need: Need, open_parts: Sequence[Change]) -> Subject:
+def consent_subject(services: Services, need: Need, open_parts: Sequence[Change]) -> ConsentText:
     names = [name for name in need.parts if name in agent.ROLES]
     what = f"Ask the {', '.join(names)}"
-    return Subject(
+    return ConsentText(
         what,
         _WHY,
         consent_lines(services, names, open_parts),

@@ -208,7 +208,7 @@ def verify_command() -> None:
     """
 
 
-@options.command("workspace", "app.verify.attestation.workspace", group=audit_command, opens=options.READS)
+@options.command("workspace", "app.verify.audit.compare", group=audit_command, opens=options.READS)
 @options.phase
 def workspace_command() -> None:
     """Report whether a phase's files are as its newest run left them.
@@ -235,13 +235,13 @@ def bundle_command(phase: str, file: str | None, key: str | None) -> Result:
     """
     if key is not None and file is None:
         raise click.UsageError("--sign needs --file FILE.")
-    from idumb.app.verify import attestation
+    from idumb.app.verify import audit
 
     with options.services() as services:
-        made = attestation.bundle(services, phase)
+        made = audit.bundle(services, phase)
         if file is None or made.failure is not None:
             return made
-        answer, written = attestation.files(services, made, file, key)
+        answer, written = audit.signed_files(services, made, file, key)
     for path in written:
         arguments.require_free(path)
     for path, data in written.items():

@@ -174,7 +174,7 @@ def test_a_program_that_changes_while_the_run_is_locked_is_recorded(
     project: Project, program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """R-ENV-1: after it was read for the lock, and a while before its files are watched."""
-    read = envelopes.present
+    read = envelopes.current_envelopes
 
     def changing(*arguments: Any) -> envelopes.EnvelopeSet:
         found = read(*arguments)

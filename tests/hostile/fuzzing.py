@@ -258,7 +258,7 @@ def _kept_approval(bench: Bench, chosen: random.Random, _: Material) -> Fuzzed:
     def ask(services: Container) -> Sequence[tuple[str, Result]]:
         contract = loading.load_phase(services, "1").contract
         assert contract is not None
-        phase_grants.status(services, contract)
+        phase_grants.newest_approval(services, contract)
         phase_grants.require_approval(services, contract)
         return []
 

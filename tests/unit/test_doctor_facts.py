@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from idumb.app.verify import outside_work
+from idumb.app.verify import recorded_elsewhere
 from idumb.git import doctor_checks
 from tests.support.cases import every
 
@@ -60,4 +60,4 @@ def test_commits_show_completed_work_after_rollbacks_and_their_undo(
     oldest_first: list[dict[str, str]], done: int
 ) -> None:
     newest_first = [(str(number), row) for number, row in reversed([*enumerate(oldest_first)])]
-    assert len(outside_work.commits_of_tasks(newest_first)) == done
+    assert len(recorded_elsewhere.commits_of_tasks(newest_first)) == done

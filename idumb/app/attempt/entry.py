@@ -145,7 +145,7 @@ def _environment_payload(context: RunContext, attempt: Attempt) -> dict[str, Any
     key = contract.envelope_key(attempt.builder, attempt.validator)
     locked = context.state.contract.envelopes.get(key)
     if locked is None:
-        locked = envelopes.present(context.services, context.agents, context.contract).envelopes[key]
+        locked = envelopes.current_envelopes(context.services, context.agents, context.contract).envelopes[key]
     entries = {path: context.work.entry(attempt.base, path) for path in attempt.task.context_paths}
     request = _request_digest(context, attempt, str(locked["adapter"]))
     # A reference may not be a file, and a condition may name a folder, which has no hash.

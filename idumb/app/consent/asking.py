@@ -29,7 +29,7 @@ OPTION, TERMINAL, DECIDE = "--approve", "terminal", "decide"
 """How something was agreed to."""
 
 
-class Subject(Struct, frozen=True):
+class ConsentText(Struct, frozen=True):
     """What is asked, in words. `refused` is the message if nobody agrees."""
 
     what: str
@@ -43,42 +43,42 @@ class Subject(Struct, frozen=True):
     waits: bool = True
 
 
-def question(services: Services, need: Need, subject: Subject) -> Decision:
+def question(services: Services, need: Need, text: ConsentText) -> Decision:
     asked = Decision.confirmation(
         f"{MARK}{need.digest}",
         CONSENT,
-        subject.what,
-        subject.why,
-        subject.evidence,
-        Choice(YES, subject.yes, subject.means, again(services, "--approve", need.digest)),
+        text.what,
+        text.why,
+        text.evidence,
+        Choice(YES, text.yes, text.means, again(services, "--approve", need.digest)),
         "do not run it",
         "nothing happens",
     )
     return replace(asked, subject=need.digest)
 
 
-def ask(services: Services, need: Need, missing: Sequence[Change], subject: Subject, approve: Collection[str]) -> None:
+def ask(services: Services, need: Need, missing: Sequence[Change], text: ConsentText, approve: Collection[str]) -> None:
     """Record consent to what is missing. Refusal on a no, `Waiting` without a terminal or an answer in time."""
-    asked = question(services, need, subject)
+    asked = question(services, need, text)
     parts = {change.name: need.parts[change.name] for change in missing}
     if need.digest in approve:
-        phase_grants.record(services, need.place, parts, how=OPTION, need=need.digest)
+        phase_grants.record_consent(services, need.place, parts, how=OPTION, need=need.digest)
     elif not approve and asked.agreed(services.asker.ask(asked)):
-        phase_grants.record(services, need.place, parts, how=TERMINAL, need=need.digest)
+        phase_grants.record_consent(services, need.place, parts, how=TERMINAL, need=need.digest)
     else:
-        refused = refusal(need, missing, subject, asked)
+        refused = refusal(need, missing, text, asked)
         if services.asker.interactive and not approve:  # the question has just listed them
             refused.details |= {"evidence": [], "choices": []}
-        if subject.waits and not approve and not services.asker.interactive:
-            refused = _stored(services, refused, asked, subject, parts)
+        if text.waits and not approve and not services.asker.interactive:
+            refused = _stored(services, refused, asked, text, parts)
         raise refused
 
 
-def refusal(need: Need, missing: Sequence[Change], subject: Subject, asked: Decision) -> Refusal:
+def refusal(need: Need, missing: Sequence[Change], text: ConsentText, asked: Decision) -> Refusal:
     changed = [change for change in missing if change.was is not None]
     details = actions.details(asked, consent_hash=need.digest, decision=asked.id)
-    details |= {**phase_grants.changed(changed), **subject.details}
-    return Refusal("consent.missing", subject.refused, hint=asked.choices[0].command, details=details)
+    details |= {**phase_grants.details_of(changed), **text.details}
+    return Refusal("consent.missing", text.refused, hint=asked.choices[0].command, details=details)
 
 
 def require_known(services: Services, need: Need, approve: Collection[str], *, agreed: bool) -> None:
@@ -98,7 +98,7 @@ def require_known(services: Services, need: Need, approve: Collection[str], *, a
         "consent.other-hash",
         f"--approve names {other[:16]}, but what this command would run has now the hash {need.digest[:16]}{differs}.",
         hint=again(services),
-        details={"again": again(services), "expected": need.digest, **phase_grants.changed(changed)},
+        details={"again": again(services), "expected": need.digest, **phase_grants.details_of(changed)},
     )
 
 
@@ -119,10 +119,10 @@ class Unanswered(Struct, frozen=True):
 
 
 def _stored(
-    services: Services, refused: Refusal, asked: Decision, subject: Subject, parts: Mapping[str, Part]
+    services: Services, refused: Refusal, asked: Decision, text: ConsentText, parts: Mapping[str, Part]
 ) -> Refusal:
     """Store a question. Return the refusal to raise, which names the question if it could be stored."""
-    waiting = Unanswered(asked, str(again(services)), subject.phase, services.worktree, services.clock.now(), parts)
+    waiting = Unanswered(asked, str(again(services)), text.phase, services.worktree, services.clock.now(), parts)
     try:
         for earlier in unanswered(services):
             if earlier.subject == waiting.subject:

@@ -27,16 +27,18 @@ AMENDMENT = "amendment"
 """How a grant was given by which a run continues under the next version of its contract."""
 
 
-def record(services: Services, place: str, parts: Parts, *, how: str, need: str = "") -> None:
+def record_consent(services: Services, place: str, parts: Parts, *, how: str, need: str = "") -> None:
     """Record that the user agreed to these parts. The agents of roles count for every phase."""
     of_roles = {name: each for name, each in parts.items() if name in agent.ROLES}
     others = {name: each for name, each in parts.items() if name not in of_roles}
     for where, agreed in ((place, others), (needs.ROLES, of_roles)):
         if agreed:
-            services.consent.record(new(services, where, agreed, how=how, need=need))
+            services.consent.record(new_grant(services, where, agreed, how=how, need=need))
 
 
-def new(services: Services, place: str, parts: Parts, *, how: str, need: str = "", by: str | None = None) -> Grant:
+def new_grant(
+    services: Services, place: str, parts: Parts, *, how: str, need: str = "", by: str | None = None
+) -> Grant:
     by = services.consent.person() if by is None else by
     return Grant(place, dict(parts), by, services.clock.now(), how, services.consent.nonce(), need)
 
@@ -50,7 +52,7 @@ def record_amendment(services: Services, contract: Contract, earlier: str) -> No
     unchanged = present.keys() - {change.name for change in grants.missing(present, agreed, ())}
     agents = {name: each for name, each in present.items() if name not in known or name in unchanged}
     parts = {grants.CONTRACT: grants.part(contract.hash), **agents, **needs.of_checks(services)}
-    record(services, contract.phase, parts, how=AMENDMENT, need=Need(contract.phase, parts).digest)
+    record_consent(services, contract.phase, parts, how=AMENDMENT, need=Need(contract.phase, parts).digest)
 
 
 class PhaseGrants:
@@ -143,7 +145,7 @@ class PhaseGrants:
             return Invalid("bad-signature", f"{by} does not have a valid signature of an allowed signer")
         changes = self.changes(grant)
         words = f"{by} is void, because these changed: {'; '.join(change.words for change in changes)}"
-        return Invalid(standing, words, {"evidence": [change.evidence for change in changes], **changed(changes)})
+        return Invalid(standing, words, {"evidence": [change.evidence for change in changes], **details_of(changes)})
 
 
 class Invalid(Struct, frozen=True):
@@ -154,7 +156,7 @@ class Invalid(Struct, frozen=True):
     details: Mapping[str, Any] = field(default_factory=dict)
 
 
-def changed(changes: Sequence[Change]) -> dict[str, Any]:
+def details_of(changes: Sequence[Change]) -> dict[str, Any]:
     """Changes as the details of a refusal."""
     return {"changed": [change.name for change in changes], "parts": [change.as_dict() for change in changes]}
 
@@ -197,7 +199,7 @@ def require_ran(services: Services, contract: Contract, state: RunState) -> None
     if not missing and grants.CHECKS in newest.keys() - parts.keys():  # they run as usual again
         missing = (Change(grants.CHECKS, newest[grants.CHECKS], None),)
     if missing:
-        raise _not_agreed(contract, no_consent_message(contract, None, missing), changed(missing))
+        raise _not_agreed(contract, no_consent_message(contract, None, missing), details_of(missing))
 
 
 def require_agents(services: Services, contract: Contract, agents: Agents, again: Action) -> None:
@@ -209,7 +211,7 @@ def require_agents(services: Services, contract: Contract, agents: Agents, again
     if missing:
         what = f"Phase {contract.phase} would start programs that you did not agree to"
         words = f"{what}: {'; '.join(change.words for change in missing)}. Nothing was started."
-        differs = {"again": again, **changed(missing)}
+        differs = {"again": again, **details_of(missing)}
         raise _not_agreed(contract, words, differs, f"{again} asks for your consent again")
 
 
@@ -288,7 +290,7 @@ def has_valid_signature(services: Services, grant: Grant) -> bool:
     return services.signatures.intact(grant.canonical(), grant.signature)
 
 
-def status(services: Services, contract: Contract) -> dict[str, Any] | None:
+def newest_approval(services: Services, contract: Contract) -> dict[str, Any] | None:
     """Status of the newest approval of a phase, for `check-plan`; None if there is none."""
     agreed = PhaseGrants(services, contract)
     if not agreed.approvals:
@@ -350,7 +352,7 @@ def _accepted_at_terminal(services: Services, contract: Contract, task: Task) ->
     part = needs.of_irreversible(contract, [task.id])
     agreed = question.agreed(services.asker.ask(question))
     if agreed:
-        record(services, contract.phase, part, how="terminal")
+        record_consent(services, contract.phase, part, how="terminal")
     return agreed
 
 

@@ -46,7 +46,7 @@ def builder_validator_pairs(contract: Contract, settings: Settings) -> dict[str,
     return {envelope_key(b, v): (b, v) for b, v in dict.fromkeys(pairs) if b is not None}
 
 
-def present(services: Services, agents: Agents, contract: Contract) -> EnvelopeSet:
+def current_envelopes(services: Services, agents: Agents, contract: Contract) -> EnvelopeSet:
     """The envelopes that attempts of this contract would run under now."""
     settings = services.settings
     current = EnvelopeSet()

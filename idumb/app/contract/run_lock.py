@@ -77,7 +77,7 @@ def lock_in(context: RunContext) -> None:
     The user accepted these changes before the run continued. Plans, configuration and policy must be unchanged.
     """
     state, services = context.state, context.services
-    current = envelopes.present(services, context.agents, context.contract)
+    current = envelopes.current_envelopes(services, context.agents, context.contract)
     context.locked.programs = tuple(current.programs)
     _require_same_files(context)  # without a mark: what changed since it was read, the first attempt compares
     if state.contract.lock_in is None or state.contract.lock_in["contract_hash"] != context.contract.hash:
@@ -204,7 +204,7 @@ def _contract_refusal(context: RunContext, part: str, changed: Sequence[str]) ->
 def _require_environment(context: RunContext, attempt: Attempt) -> None:
     """Require the environment of the lock in strict mode; in guided mode, record what changed and continue."""
     state = context.state
-    current = envelopes.present(context.services, context.agents, context.contract)
+    current = envelopes.current_envelopes(context.services, context.agents, context.contract)
     changes = envelope.changes(state.contract.envelopes, current.envelopes)
     new = tuple(c for c in changes if canonical_json.digest(asdict(c)) not in context.noted)
     if not new:
@@ -263,7 +263,7 @@ def require_same_environment(
     A guided run records what changed. `accepted`: the user accepts it. Nothing is refused if the run has no attempts.
     """
     if state.attempted and state.contract.envelopes and not accepted and STRICT in (mode, state.mode, contract.mode):
-        current = envelopes.present(services, services.adapters, contract)
+        current = envelopes.current_envelopes(services, services.adapters, contract)
         changes = envelope.changes(state.contract.envelopes, current.envelopes)
         if changes:
             raise _environment_refusal(state, changes)

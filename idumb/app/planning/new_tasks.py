@@ -233,7 +233,7 @@ def _new_findings(services: Services, contract: Contract, path: str, changed: by
 
 def _end_approval(services: Services, request: Addition, contract: Contract, tasks: Sequence[str]) -> bool:
     """Return whether the phase is approved; then a person has agreed that the approval ends with the change."""
-    approval = phase_grants.status(services, contract)
+    approval = phase_grants.newest_approval(services, contract)
     if approval is None or approval["standing"] != LIVE:
         return False
     phase, names = contract.phase, wording.listed(tasks)

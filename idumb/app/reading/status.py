@@ -16,7 +16,7 @@ from idumb.app.core import actions, kept_runs, run_lookup, schedule
 from idumb.app.core.actions import Situation
 from idumb.app.core.services import Result, Services, fields
 from idumb.app.session import next_steps
-from idumb.app.verify import outside_work
+from idumb.app.verify import recorded_elsewhere
 from idumb.app.worktree import done_work, preconditions
 from idumb.domain import agent, finding, outcome, whole_numbers, wording
 from idumb.domain.action import Action, plain
@@ -149,7 +149,7 @@ def _phase(services: Services, number: str, planned: tuple[str, int] | None, fol
         run = run_lookup.latest_run(services, number)
         if run is not None:
             return _without_plan({**row, "elsewhere": {}, "planner": planner}, run)
-        elsewhere = outside_work.lookup(services, number, folder)
+        elsewhere = recorded_elsewhere.of_phase(services, number, folder)
         words = f"phase {number} has no plan; or write .planning/phases/{number}/01-PLAN.md"
         situation = Situation(phase=number, standing=actions.UNPLANNED, plans=planner, why=words)
         return _Phase({**row, "elsewhere": elsewhere, "planner": planner}, situation)
@@ -193,7 +193,7 @@ def _planned(
         statuses = {t: outcome.PENDING if status == outcome.READY else status for t, status in statuses.items()}
     ready = [t for t in contract.order if statuses[t] in (outcome.READY, outcome.RUNNING)]
     others = [t for t in contract.order if statuses[t] not in outcome.UNBLOCKING and t not in set(ready)]
-    elsewhere = outside_work.lookup(services, contract.phase, row["folder"]) if state is None else {}
+    elsewhere = recorded_elsewhere.of_phase(services, contract.phase, row["folder"]) if state is None else {}
     word = "changed" if changed else "ready"
     if current is not None:
         word = "verified" if current.verified else current.state

@@ -244,8 +244,8 @@ def _confirm(
         )
     if request.yes or request.agreed is not None:
         return
-    locked_lines = set(ask_consent.lines(services, difference.contract, {}))
-    runs = [line for line in ask_consent.lines(services, new, {}) if line not in locked_lines]
+    locked_lines = set(ask_consent.contract_lines(services, difference.contract, {}))
+    runs = [line for line in ask_consent.contract_lines(services, new, {}) if line not in locked_lines]
     evidence = (
         *changes,
         *(overlap.words for overlap in overlaps),

@@ -94,7 +94,7 @@ def _approval(services: Services, contract: Contract, request: Request, answered
     needs.require_startable(services, contract, services.adapters)
     base = needs.present_base(services, contract.phase) if request.pin_base else None
     parts = needs.of_approval(services, contract, base=base) | needs.of_irreversible(contract, request.accept)
-    approval = phase_grants.new(services, contract.phase, parts, how=APPROVE, need=contract.hash, by=request.who)
+    approval = phase_grants.new_grant(services, contract.phase, parts, how=APPROVE, need=contract.hash, by=request.who)
     return replace(
         approval,
         expires=request.expires,
@@ -267,7 +267,7 @@ def _confirm(services: Services, contract: Contract, approval: Grant, covered: t
     question = Decision.confirmation(
         f"approval.{contract.hash[:12]}",
         "approval",
-        f"Approve {ask_consent.subject_of(contract)}",
+        f"Approve {ask_consent.contract_in_words(contract)}",
         "Once approved, it runs on this machine without further questions, whenever you start it, until anything"
         " listed here changes.",
         covered,
@@ -283,7 +283,7 @@ def _confirm(services: Services, contract: Contract, approval: Grant, covered: t
 
 def lines(services: Services, contract: Contract, approval: Grant) -> Iterable[str]:
     """Yield everything that the approval covers, in words and in full."""
-    yield from ask_consent.lines(services, contract, approval.parts, _ALL_PATHS)
+    yield from ask_consent.contract_lines(services, contract, approval.parts, _ALL_PATHS)
     tools = sorted({s.tool for t in contract.tasks.values() for s in t.steps})
     yield f"tools of steps: {', '.join(tools) if tools else 'none'}"
     bound = {name: part.value for name, part in approval.parts.items()}

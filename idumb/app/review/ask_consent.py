@@ -10,7 +10,7 @@ from collections.abc import Iterable, Sequence
 
 from idumb.app import role_calls
 from idumb.app.consent import asking, needs, phase_grants
-from idumb.app.consent.asking import Subject, Unanswered
+from idumb.app.consent.asking import ConsentText, Unanswered
 from idumb.app.consent.phase_grants import PhaseGrants
 from idumb.app.contract import loading, plan_checks
 from idumb.app.core.run_context import RunRequest
@@ -58,7 +58,7 @@ def ensure(services: Services, contract: Contract, request: RunRequest) -> None:
         for name, problem in needs.unusable(services, contract):
             raise needs.cannot_start(name, problem) from problem
         asked = missing if need.digest in approve or judged else work
-        subject = _of_run(services, contract, need, asked, rehearsal=rehearsal)
+        subject = _consent_text(services, contract, need, asked, rehearsal=rehearsal)
         asking.ask(services, need, asked, subject, approve)
     elif judges and judged and (need.digest in approve or (not approve and services.asker.interactive)):
         asking.ask(services, need, judges, role_calls.consent_subject(services, need, judges), approve)
@@ -66,9 +66,9 @@ def ensure(services: Services, contract: Contract, request: RunRequest) -> None:
         phase_grants.require_accepted(services, contract, strict=strict, asks=not strict)
 
 
-def _of_run(
+def _consent_text(
     services: Services, contract: Contract, need: Need, missing: Sequence[Change], *, rehearsal: bool
-) -> Subject:
+) -> ConsentText:
     judges = [change.name for change in missing if change.name in needs.JUDGES]
     invalid = None
     if any(change.name == grants.CONTRACT for change in missing):
@@ -77,19 +77,19 @@ def _of_run(
     changes = [f"changed since you agreed: {c.words}" for c in missing if c.was and c.name not in needs.JUDGES]
     if invalid is not None:
         changes = [invalid.words, *differs.get("evidence", ())]
-    subject = subject_of(contract)
+    subject = contract_in_words(contract)
     what, yes, means = f"Run {subject}", "run it", f"consent is recorded ({need.digest[:16]})"
     if rehearsal:
         what, yes = f"Dry run: rehearse {subject} in a temporary copy", "run the dry run"
         means = "the commands run in a copy; your files do not change, and no consent is recorded"
     if judges:
         what += f", and ask the {' and the '.join(judges)}"
-    return Subject(
+    return ConsentText(
         what,
         _WHY + _REHEARSAL * rehearsal,
         (
             *changes,
-            *lines(services, contract, need.parts),
+            *contract_lines(services, contract, need.parts),
             *_unjudged_lines(services, contract),
             *role_calls.consent_lines(services, judges, missing),
         ),
@@ -122,13 +122,13 @@ def why_void(services: Services, kept: Unanswered) -> str:
 # What a contract runs and writes
 
 
-def subject_of(contract: Contract) -> str:
+def contract_in_words(contract: Contract) -> str:
     """Return `phase 1: 3 tasks of .planning/phases/1/01-PLAN.md`."""
     tasks = "1 task" if len(contract.tasks) == 1 else f"{len(contract.tasks)} tasks"
     return f"phase {contract.phase}: {tasks} of {', '.join(p.path for p in contract.plans)}"
 
 
-def lines(services: Services, contract: Contract, parts: Parts, most: int = _SHOWN_PATHS) -> Iterable[str]:
+def contract_lines(services: Services, contract: Contract, parts: Parts, most: int = _SHOWN_PATHS) -> Iterable[str]:
     """Yield what will run and what will be written, one line each. Programs are shown as they are in `parts`."""
     for plan in contract.plans:
         if plan.workflow is not None:

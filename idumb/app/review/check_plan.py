@@ -42,9 +42,9 @@ def check(
     present = None if case is None else case.present
     unsorted = [*plan_checks.findings(services, loaded, mode, present), *_unusable_agents(services, loaded.contract)]
     if run_checks and loaded.contract is not None and not only_errors(unsorted):
-        from idumb.app.review import check_runs  # most checks of plans run nothing
+        from idumb.app.review import checks_before_work  # most checks of plans run nothing
 
-        ran = check_runs.run(services, loaded.contract, strict=STRICT in (mode, loaded.contract.mode))
+        ran = checks_before_work.run(services, loaded.contract, strict=STRICT in (mode, loaded.contract.mode))
         data["ran"] = ran.rows
         unsorted += ran.findings
     if only is not None:
@@ -127,7 +127,7 @@ def _contract_fields(services: Services, contract: Contract) -> dict[str, Any]:
         ),
         "settings_hash": contracts.governing_settings(contract.plans, services.settings).digest(),
         "policy_hash": services.policy.digest,
-        "approval": phase_grants.status(services, contract),
+        "approval": phase_grants.newest_approval(services, contract),
         "limits": {scope: ceiling.words for scope, ceiling in services.settings.ceilings.items() if ceiling.words},
         "run_command": phase_ids.run_command(contract.phase),
     }

@@ -12,7 +12,7 @@ from idumb.app.core import actions, run_lookup
 from idumb.app.core.run_context import RunRequest
 from idumb.app.core.services import Services, again
 from idumb.app.review import ask_consent
-from idumb.app.verify import outside_work
+from idumb.app.verify import recorded_elsewhere
 from idumb.app.worktree import preconditions
 from idumb.domain import outcome, wording
 from idumb.domain.action import Action, Choice
@@ -119,7 +119,7 @@ def _choices(phase: str, forced: Action | None, report: str | None = None) -> tu
 
 def _require_unverified_elsewhere(services: Services, contract: Contract) -> None:
     """Refuse if the log has no run, but a report in HEAD says that this contract was verified elsewhere."""
-    report = outside_work.verified_report(services, contract)
+    report = recorded_elsewhere.verified_report(services, contract)
     if report is None:
         return
     forced, force_hint = _forced(services, contract, tuple(contract.tasks))

@@ -207,7 +207,9 @@ def _answer_consent(services: Services, stored: Unanswered, answer: Answer) -> R
     _check_choice(stored.question.row(), answer.choice)
     agreed = answer.choice == asking.YES
     if agreed:
-        phase_grants.record(services, stored.phase, stored.parts, how=asking.DECIDE, need=stored.question.subject)
+        phase_grants.record_consent(
+            services, stored.phase, stored.parts, how=asking.DECIDE, need=stored.question.subject
+        )
     services.consent.forget_question(answer.decision)
     return Result(_answered(answer, [stored.command] if agreed else []))
 

@@ -11,7 +11,7 @@ from idumb.app.contract import loading
 from idumb.app.core import kept_runs, run_lookup, schedule
 from idumb.app.core.services import STATE_FILE, Services, progress_path, run_ref
 from idumb.app.session import operation, state_file
-from idumb.app.verify import outside_work
+from idumb.app.verify import recorded_elsewhere
 from idumb.app.worktree import done_work
 from idumb.domain import health, outcome
 from idumb.domain.errors import Refusal
@@ -168,7 +168,7 @@ def _unrecorded(services: Services, state: RunState) -> dict[str, str]:
     commits = services.history.trailers_since(state.base.commit)
     of_run = [(commit, trailers) for commit, trailers in commits if trailers.get("Idumb-Run") == state.id]
     left = {id for id, task in state.tasks.items() if task.status not in outcome.DONE and not task.attempt.running}
-    by_task = [*outside_work.commits_of_tasks(of_run).items()]
+    by_task = [*recorded_elsewhere.commits_of_tasks(of_run).items()]
     return {task: commit for task, commit in reversed(by_task) if task in left and commit not in known}
 
 

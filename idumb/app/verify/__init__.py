@@ -1,1 +1,1 @@
-"""Verification of a phase: success criteria, gaps, attestation."""
+"""Verification of a phase: success criteria, gaps, audit."""

@@ -17,7 +17,7 @@ from idumb.app.contract import loading
 from idumb.app.core import actions, run_lookup
 from idumb.app.core.run_lookup import Place
 from idumb.app.core.services import Result, Services
-from idumb.app.verify import fresh_clone, outside_work
+from idumb.app.verify import fresh_clone, recorded_elsewhere
 from idumb.app.verify.fresh_clone import Proof, Rerun, Row
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, rerun, wording
@@ -179,8 +179,8 @@ def _prove_head(services: Services, phase: str, task: str | None, approved: tupl
     """
     contract = _committed_contract(services, phase)
     head = Place(str(services.history.head().commit))
-    commits = outside_work.commits_of_tasks(services.history.trailers_since(None))
-    verified = outside_work.verified_report(services, contract) is not None
+    commits = recorded_elsewhere.commits_of_tasks(services.history.trailers_since(None))
+    verified = recorded_elsewhere.verified_report(services, contract) is not None
     chosen = _named_tasks(contract, task)
     if not verified and not commits.keys() & set(chosen):
         raise Refusal(
@@ -209,7 +209,7 @@ def _require_checked_out(services: Services, commit: str) -> None:
 
 def _newest_phase(services: Services) -> str:
     """Return the phase of the newest task that a commit in the history of HEAD has."""
-    for task in outside_work.commits_of_tasks(services.history.trailers_since(None)):
+    for task in recorded_elsewhere.commits_of_tasks(services.history.trailers_since(None)):
         return run_lookup.find_task(task)[0]
     raise Refusal("prove.no-commit", "No commit in the history of HEAD has the work of a task.", hint=Action("next"))
 

@@ -15,7 +15,7 @@ from idumb.domain.runs import state_file
 _PASSED = "passed"
 
 
-def lookup(services: Services, phase: str, folder: str | None) -> dict[str, Any]:
+def of_phase(services: Services, phase: str, folder: str | None) -> dict[str, Any]:
     """Return `by`, `run`, `result`, `created`, `verification` and `counts`; empty if nothing is recorded."""
     words = ("SUMMARY", "VERIFICATION")
     summary, verification = (services.plans.recorded(folder, w) if folder is not None else None for w in words)

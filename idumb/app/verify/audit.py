@@ -22,7 +22,7 @@ from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState, TaskState
 
 
-def workspace(services: Services, phase: str) -> Result:
+def compare(services: Services, phase: str) -> Result:
     """Compare files, plans, guarded files and log with what the phase's newest run left.
 
     Changes that belong to no task are listed, and break nothing.
@@ -96,7 +96,7 @@ NAMESPACE = "idumb-bundle"
 _UNSIGNED = "The bundle is not signed: it repeats the log of this machine, and proves nothing to others."
 
 
-def files(services: Services, made: Result, path: str, key: str | None) -> tuple[Result, dict[str, bytes]]:
+def signed_files(services: Services, made: Result, path: str, key: str | None) -> tuple[Result, dict[str, bytes]]:
     """Return the answer, and by path the bytes of a bundle and of its signature by an SSH key, to be written."""
     data = canonical_json.encode(services.redactor.value(made.data["bundle"]))
     written, warnings, following = {path: data}, made.warnings, [f"sha256sum {shlex.quote(path)}"]
