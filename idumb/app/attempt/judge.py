@@ -70,14 +70,11 @@ def _prove_tree(context: RunContext, attempt: Attempt) -> tuple[Attempt, Sequenc
 
     The attempt has ended if no check could run, or if a check proves nothing about the work.
     """
-    services, task = context.services, attempt.task
     attempt = task_checks.run_controls(context, attempt)
     if attempt.outcome is not None:
         return attempt, ()
-    checks, tree = context.checks, attempt.proven or attempt.candidate
     try:
-        run = task_checks.check_after(services, checks, task, attempt.plan, tree)
-        checked: Sequence[Evidence] = [*run]
+        checked: Sequence[Evidence] = [*task_checks.check_after(context, attempt, attempt.proven or attempt.candidate)]
     except Refusal as refusal:
         if refusal.code != NOT_PREPARED:
             raise
@@ -87,8 +84,8 @@ def _prove_tree(context: RunContext, attempt: Attempt) -> tuple[Attempt, Sequenc
         return replace(attempt, failure=unprepared).ended(outcome.ERRORED, unprepared.message), ()
     checked = _with_places_of_machine(context, attempt, checked)
     if any(e.result == evidence.FAILED and e.subject.startswith("invariant ") for e in checked):
-        state, base = context.state, attempt.base
-        checked = task_checks.explain(services, context.checks, state, checked, task.id, base)
+        state, task = context.state, attempt.task.id
+        checked = task_checks.explain(context.services, context.checks, state, checked, task, attempt.base)
     return attempt, task_checks.with_controls(attempt, checked)
 
 
@@ -332,7 +329,7 @@ def _committed_by_user(context: RunContext, attempt: Attempt) -> tuple[str, ...]
 
 def prove_again(context: RunContext, attempt: Attempt, tree: str) -> Attempt:
     """Run the checks again on another tree than before. Their results replace the earlier ones."""
-    checked = tuple(task_checks.check_after(context.services, context.checks, attempt.task, attempt.plan, tree))
+    checked = tuple(task_checks.check_after(context, attempt, tree))
     context.checks.end_processes()
     subjects = {e.subject for e in checked}
     kept = (e for e in attempt.evidence if e.subject not in subjects)

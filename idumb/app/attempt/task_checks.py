@@ -21,7 +21,7 @@ from idumb.app.worktree import task_base
 from idumb.domain import contract as contracts
 from idumb.domain import failures, outcome, rerun, wording
 from idumb.domain.failures import FailureMessage
-from idumb.domain.plans.plan import CHECK, OPINION, UNPROVEN, VERIFY, Plan, Task
+from idumb.domain.plans.plan import CHECK, OPINION, UNPROVEN, VERIFY, Task
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.rerun import Check
@@ -43,19 +43,20 @@ def run(checks: Checks, check: Check, tree: str | None) -> Evidence:
     return checks.command(check.subject, check.text, check.command or "", tree=tree)
 
 
-def check_after(services: Services, checks: Checks, task: Task, plan: Plan, tree: str | None) -> Iterator[Evidence]:
+def check_after(context: RunContext, attempt: Attempt, tree: str) -> Iterator[Evidence]:
     """Run criteria, Verify, tests, invariants and postconditions, each once, on the frozen files."""
+    checks, interrupts, task = context.checks, context.services.interrupts, attempt.task
     effective = contracts.proofs(task)
     checks.renew()
-    left = {check.subject: check for check in rerun.checks_of_task(task, plan)}
+    left = {check.subject: check for check in rerun.checks_of_task(task, attempt.plan)}
     for criterion in task.acceptance:
         if (proof := effective[criterion.id]) in _UNCHECKED:
             yield Evidence(criterion.id, criterion.text, _UNCHECKED[proof], tree=tree)
         elif criterion.id in left:
-            with services.interrupts.armed():
+            with interrupts.armed():
                 yield run(checks, left.pop(criterion.id), tree)
     for check in left.values():
-        with services.interrupts.armed():
+        with interrupts.armed():
             yield run(checks, check, tree)
 
 

@@ -1,4 +1,4 @@
-"""What follows for a task, from its record, the answers of people, and the limits. Only this module makes a `Move`.
+"""What follows for a task, from its state, the answers of people, and the circumstances. Only here a `Move` is made.
 
 The function is pure. The same one serves the loop, the editor, and a command that continues after a kill or an answer:
 it looks at what the log has, so it does not matter how the task came there.
@@ -43,8 +43,8 @@ class Move(Struct, frozen=True):
     keeps_attempts: bool = False
 
 
-class Limits(Struct, frozen=True):
-    """What decides beside the record of the task.
+class Circumstances(Struct, frozen=True):
+    """What decides beside the state of the task.
 
     - `decided`: whether an option says what happens with undeclared changes, so that nobody is asked.
     - `deviations`: those of a failed attempt. `secret`: the name of one holds a secret.
@@ -65,35 +65,35 @@ class Limits(Struct, frozen=True):
     dirty: tuple[str, ...] = ()
 
 
-def follow(task: Task, plan: Plan, record: TaskState, run: RunState, limits: Limits) -> Move:
+def follow(task: Task, plan: Plan, state: TaskState, run: RunState, now: Circumstances) -> Move:
     """Return what follows for a task. `run` has the questions, the answers and what was spent."""
-    if record.status == outcome.WAITING:
-        return _of_waiting(task, plan, record, run, limits)
-    if record.status not in schedule.RUNNABLE:
+    if state.status == outcome.WAITING:
+        return _of_waiting(task, plan, state, run, now)
+    if state.status not in schedule.RUNNABLE:
         return Move(DONE)
-    if record.intended:
+    if state.intended:
         return Move(FINISH)
-    if record.attempt.opened is not None:
+    if state.attempt.opened is not None:
         return Move(WAIT, says=f"{task.id} is open in an editor")
-    if record.attempt.running:
+    if state.attempt.running:
         return Move(INTERRUPT)
-    if record.status == outcome.RUNNING and record.attempt.outcome is not None:
-        return _after_attempt(task, plan, record, run, limits)
-    if failures.kind(record.attempt.failure).stops and limits.just_ended:
-        return Move(HALT, says=f"{task.id}: {record.reason}. {record.attempt.next_step}")
-    return _before_attempt(task, record, run, limits)
+    if state.status == outcome.RUNNING and state.attempt.outcome is not None:
+        return _after_attempt(task, plan, state, run, now)
+    if failures.kind(state.attempt.failure).stops and now.just_ended:
+        return Move(HALT, says=f"{task.id}: {state.reason}. {state.attempt.next_step}")
+    return _before_attempt(task, state, run, now)
 
 
-def _before_attempt(task: Task, record: TaskState, run: RunState, limits: Limits) -> Move:
+def _before_attempt(task: Task, state: TaskState, run: RunState, now: Circumstances) -> Move:
     """Return what a person must decide before another attempt begins; otherwise it starts."""
-    if record.effect == EFFECT and not limits.judges_only:
-        question = _effect(task, record.attempt.number, record.reason)
+    if state.effect == EFFECT and not now.judges_only:
+        question = _effect(task, state.attempt.number, state.reason)
         if question.id not in run.answers:
             says = f"{task.id} may already have had its effect, and waits for your answer before it is retried"
             return Move(ASK, says, question=question)
-    ceiling = budget.reached(limits.settings, run, task.id)
+    ceiling = budget.reached(now.settings, run, task.id)
     if ceiling is None:
-        return _about_base(task, run, limits) if limits.dirty else Move(START)
+        return _about_base(task, run, now) if now.dirty else Move(START)
     words = f"the ceiling of the {ceiling.scope} is reached: {ceiling.words}"
     if budget.is_stopped(run, task.id, ceiling):
         return Move(FAIL, words, f"{task.id}: {words}")
@@ -113,39 +113,39 @@ def _effect(task: Task, attempt: int, reason: str) -> Decision:
     return questions.about(UNKNOWN_EFFECT, task, attempt, filter(None, lines), how=how)
 
 
-def _about_base(task: Task, run: RunState, limits: Limits) -> Move:
+def _about_base(task: Task, run: RunState, now: Circumstances) -> Move:
     """Return what follows uncommitted changes of the user in files that the task declares."""
-    question = questions.about(questions.BASE, task, 1, limits.dirty, paths=wording.listed(limits.dirty))
+    question = questions.about(questions.BASE, task, 1, now.dirty, paths=wording.listed(now.dirty))
     question = questions.asked_before(run, question)
     if question.id not in run.answers:
         return Move(ASK, question=question)
     move = questions.chosen(run, question.id).move
     if move == WAIT:
-        return Move(WAIT, says=f"{task.id} waits for your commit of {wording.listed(limits.dirty)}")
+        return Move(WAIT, says=f"{task.id} waits for your commit of {wording.listed(now.dirty)}")
     return Move(START) if move == START else Move(FAIL, question.what, question.what)
 
 
-def _after_attempt(task: Task, plan: Plan, record: TaskState, run: RunState, limits: Limits) -> Move:
+def _after_attempt(task: Task, plan: Plan, state: TaskState, run: RunState, now: Circumstances) -> Move:
     """Return what follows an attempt that failed."""
-    attempt, strict = record.attempt, STRICT in (plan.mode, run.mode)
+    attempt, strict = state.attempt, STRICT in (plan.mode, run.mode)
     if attempt.failure is not None and not attempt.deviates:
-        fresh = attempt.failure == agent.CONTEXT_EXHAUSTED and record.progress.exhausted <= schedule.MOST_CONTEXTS
-        over = attempt.failure == agent.OVER_BUDGET and budget.reached(limits.settings, run, task.id) is not None
+        fresh = attempt.failure == agent.CONTEXT_EXHAUSTED and state.progress.exhausted <= schedule.MOST_CONTEXTS
+        over = attempt.failure == agent.OVER_BUDGET and budget.reached(now.settings, run, task.id) is not None
         if fresh or over:
-            return _before_attempt(task, record, run, limits)
+            return _before_attempt(task, state, run, now)
     refused = attempt.adapter == agent.HUMAN and _refused(run, task.id)
-    if not refused and schedule.tries_again(task, plan.mode, record, limits.max_attempts):
-        return _before_attempt(task, record, run, limits)
+    if not refused and schedule.tries_again(task, plan.mode, state, now.max_attempts):
+        return _before_attempt(task, state, run, now)
     if attempt.outcome == outcome.TIMED_OUT and task.on_timeout == "skip":
         return Move(SKIP, "timed out, and the plan says skip")
-    question = _question_of_failure(task, record)
+    question = _question_of_failure(task, state)
     if question is not None:
-        return Move(ASK, record.reason, question=question)
+        return Move(ASK, state.reason, question=question)
     if attempt.deviates:
-        return _about_deviations(task, record, run, limits, strict=strict)
-    repeats = schedule.repeats_itself(record)
-    beside = questions.exhausted(task, record, repeats=repeats) if _asks_at_end(task, record, strict) else None
-    return Move(FAIL, record.reason, _halts(task, record, run, limits, strict=plan.mode == STRICT), beside)
+        return _about_deviations(task, state, run, now, strict=strict)
+    repeats = schedule.repeats_itself(state)
+    beside = questions.exhausted(task, state, repeats=repeats) if _asks_at_end(task, state, strict) else None
+    return Move(FAIL, state.reason, _halts(task, state, run, now, strict=plan.mode == STRICT), beside)
 
 
 def _refused(run: RunState, task: str) -> bool:
@@ -154,55 +154,55 @@ def _refused(run: RunState, task: str) -> bool:
     return any(questions.chosen(run, question).move == REFUSE for question in last)
 
 
-def _question_of_failure(task: Task, record: TaskState) -> Decision | None:
+def _question_of_failure(task: Task, state: TaskState) -> Decision | None:
     """Return the question about a failed task before it fails for good; None if nobody is asked.
 
     That is if the plan says so, and if a precondition does not hold, unless the plan says that it blocks.
     """
-    number, reason = record.attempt.number, record.reason
-    unmet = record.attempt.outcome == outcome.REFUSED and reason.startswith(f"{questions.PRECONDITION} ")
+    number, reason = state.attempt.number, state.reason
+    unmet = state.attempt.outcome == outcome.REFUSED and reason.startswith(f"{questions.PRECONDITION} ")
     if unmet and task.on_failure != "block":
         return questions.about(questions.PRECONDITION, task, number, reason.splitlines()[:20])
-    asks = task.on_failure == "ask" and not record.attempt.deviates
+    asks = task.on_failure == "ask" and not state.attempt.deviates
     return questions.about(questions.FAILURE, task, number, reason.splitlines()[:20]) if asks else None
 
 
-def _about_deviations(task: Task, record: TaskState, run: RunState, limits: Limits, *, strict: bool) -> Move:
+def _about_deviations(task: Task, state: TaskState, run: RunState, now: Circumstances, *, strict: bool) -> Move:
     """Return what follows undeclared changes. A person may keep them or leave them out, unless one names a secret."""
-    decided = limits.decided or limits.secret or (strict and not limits.in_editor)
-    if decided or not any(limits.deviations):
-        return Move(FAIL, record.reason, f"{task.id} {record.reason}")
-    number = record.attempt.number
-    question = questions.about_deviations(task, number, limits.deviations, in_editor=limits.in_editor)
-    return Move(ASK, record.reason, question=questions.asked_before(run, question))
+    decided = now.decided or now.secret or (strict and not now.in_editor)
+    if decided or not any(now.deviations):
+        return Move(FAIL, state.reason, f"{task.id} {state.reason}")
+    number = state.attempt.number
+    question = questions.about_deviations(task, number, now.deviations, in_editor=now.in_editor)
+    return Move(ASK, state.reason, question=questions.asked_before(run, question))
 
 
-def _asks_at_end(task: Task, record: TaskState, strict: bool) -> bool:  # noqa: FBT001 - a fact about the run
+def _asks_at_end(task: Task, state: TaskState, strict: bool) -> bool:  # noqa: FBT001 - a fact about the run
     """Return whether a task that failed for good leaves a question: not if strict mode or the plan decides."""
-    if strict or task.is_human or record.attempt.outcome in (outcome.REFUSED, outcome.ERRORED):
+    if strict or task.is_human or state.attempt.outcome in (outcome.REFUSED, outcome.ERRORED):
         return False
-    if record.attempt.outcome == outcome.TIMED_OUT and task.on_timeout not in (None, "retry"):
+    if state.attempt.outcome == outcome.TIMED_OUT and task.on_timeout not in (None, "retry"):
         return False
     return task.on_failure not in ("block", "ask")
 
 
-def _halts(task: Task, record: TaskState, run: RunState, limits: Limits, *, strict: bool) -> str:
+def _halts(task: Task, state: TaskState, run: RunState, now: Circumstances, *, strict: bool) -> str:
     """Return why the run halts if the task fails; "" if it goes on."""
     if strict:
-        return f"{task.id} failed: {record.reason}"
+        return f"{task.id} failed: {state.reason}"
     count = run.failures_in_a_row + 1
-    if count < limits.settings.run.halt_after:
+    if count < now.settings.run.halt_after:
         return ""
-    return f"{count} tasks failed in a row; the last was {task.id}: {record.reason}"
+    return f"{count} tasks failed in a row; the last was {task.id}: {state.reason}"
 
 
-def _of_waiting(task: Task, plan: Plan, record: TaskState, run: RunState, limits: Limits) -> Move:
-    if not record.decisions:  # it waits for an answer from elsewhere, and looks for it again
+def _of_waiting(task: Task, plan: Plan, state: TaskState, run: RunState, now: Circumstances) -> Move:
+    if not state.decisions:  # it waits for an answer from elsewhere, and looks for it again
         return Move(RESET, ELSEWHERE)
-    if any(decision not in run.answers for decision in record.decisions):
-        says = record.reason if task.id in record.reason else f"{task.id}: {record.reason}"
-        return Move(EXPIRE if limits.overdue else WAIT, says=says)
-    first = record.decisions[0]
+    if any(decision not in run.answers for decision in state.decisions):
+        says = state.reason if task.id in state.reason else f"{task.id}: {state.reason}"
+        return Move(EXPIRE if now.overdue else WAIT, says=says)
+    first = state.decisions[0]
     move = questions.chosen(run, first).move
     if move in (JUDGE, REFUSE):
         return Move(JUDGE)
@@ -210,4 +210,4 @@ def _of_waiting(task: Task, plan: Plan, record: TaskState, run: RunState, limits
         return Move(SKIP, f"answered {SKIP}")
     if move == RESET:
         return Move(RESET, ANSWERED, keeps_attempts=run.decisions[first]["kind"] == LIMIT)
-    return Move(FAIL, record.reason, _halts(task, record, run, limits, strict=plan.mode == STRICT))
+    return Move(FAIL, state.reason, _halts(task, state, run, now, strict=plan.mode == STRICT))

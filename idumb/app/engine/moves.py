@@ -12,7 +12,7 @@ from idumb.app.core.attempt import Attempt
 from idumb.app.core.questions import Deviations
 from idumb.app.core.run_context import RunContext
 from idumb.app.engine import follow, unfinished_attempts
-from idumb.app.engine.follow import Limits, Move
+from idumb.app.engine.follow import Circumstances, Move
 from idumb.app.worktree import delivery, exposed_secrets, preconditions, task_base
 from idumb.domain import action, failures, outcome
 from idumb.domain import contract as contracts
@@ -38,8 +38,8 @@ class Ending(Struct, frozen=True):
 
 def next_move(context: RunContext, task: Task, dirty: tuple[str, ...] = ()) -> Move:
     """Return what follows for a task now; `dirty` are files of its that the user has changed."""
-    state, plan, record = context.state, context.plans[task.id], context.state.tasks[task.id]
-    return follow.follow(task, plan, record, state, _limits(context, task, record, dirty))
+    state, plan, task_state = context.state, context.plans[task.id], context.state.tasks[task.id]
+    return follow.follow(task, plan, task_state, state, _circumstances(context, task, task_state, dirty))
 
 
 def _from_clean_base(context: RunContext, task: Task) -> Move:
@@ -83,16 +83,16 @@ def recover(context: RunContext) -> None:
 
     An attempt that is open in an editor is left alone: its builder submits it or gives it up.
     """
-    for task_id, record in list(context.state.tasks.items()):
-        if record.status == outcome.RUNNING and record.attempt.opened is None:
+    for task_id, task_state in list(context.state.tasks.items()):
+        if task_state.status == outcome.RUNNING and task_state.attempt.opened is None:
             context.checks.end_processes()
             settle(context, context.contract.tasks[task_id])
 
 
 def resolve_waiting(context: RunContext) -> None:
     """Ask what tasks wait for, at a terminal. Continue those whose questions are answered, end those that are late."""
-    for task_id, record in list(context.state.tasks.items()):
-        if record.status == outcome.WAITING:
+    for task_id, task_state in list(context.state.tasks.items()):
+        if task_state.status == outcome.WAITING:
             settle(context, context.contract.tasks[task_id], ask=True)
 
 
@@ -118,8 +118,8 @@ def carry_out(context: RunContext, task: Task, move: Move, *, ask: bool = True) 
     if move.kind in _CONTINUING:
         done = _CONTINUING[move.kind](context, task)
         return None if done is None else conclude(context, done)
-    record, event = context.state.tasks[task.id], context.journal.event
-    number, attempts = record.attempt.number, record.progress.attempts
+    task_state, event = context.state.tasks[task.id], context.journal.event
+    number, attempts = task_state.attempt.number, task_state.progress.attempts
     match move.kind:
         case follow.ASK:
             return _ask(context, task, move)
@@ -134,8 +134,7 @@ def carry_out(context: RunContext, task: Task, move: Move, *, ask: bool = True) 
             context.journal.write(*beside, event("task.failed", task.id, number, reason=move.reason, attempts=attempts))
             return Ending("halted", move.says, task.id) if move.says else None
         case follow.HALT:
-            failure = context.state.tasks[task.id].attempt.failure or ""
-            return Ending("halted", move.says, task.id, {"task": task.id, "failure": failure})
+            return Ending("halted", move.says, task.id, {"task": task.id, "failure": task_state.attempt.failure or ""})
         case action.WAIT:
             return _wait(context, task, move, ask=ask)
     return None
@@ -196,21 +195,21 @@ def _ask(context: RunContext, task: Task, move: Move) -> Ending | None:
         raise AssertionError("there is nothing to ask")
     if question.kind == CONFLICT:
         return _conflict(context, task, question)
-    number = context.state.tasks[task.id].attempt.number
-    waiting = context.journal.event("task.waiting", task.id, number, decisions=[question.id], reason=move.reason)
-    context.journal.write(context.journal.question_event(question, task.id, number), waiting)
+    number, journal = context.state.tasks[task.id].attempt.number, context.journal
+    waiting = journal.event("task.waiting", task.id, number, decisions=[question.id], reason=move.reason)
+    journal.write(journal.question_event(question, task.id, number), waiting)
     return None
 
 
 def _wait(context: RunContext, task: Task, move: Move, *, ask: bool) -> Ending | None:
     """Ask for the answers that a task waits for, at a terminal, and record each. None if all of them are there."""
     journal, waits = context.journal, Ending("waiting", move.says, task.id)
-    record = journal.state.tasks[task.id]
-    if not ask or record.status != outcome.WAITING:
+    task_state = journal.state.tasks[task.id]
+    if not ask or task_state.status != outcome.WAITING:
         return waits
-    for id in record.decisions:
+    for id in task_state.decisions:
         journal.ask_once(context.services.asker, Decision.recorded(journal.state.decisions[id]))
-    left = [id for id in record.decisions if id not in journal.state.answers]
+    left = [id for id in task_state.decisions if id not in journal.state.answers]
     return waits if left and next_move(context, task).kind == action.WAIT else None
 
 
@@ -224,13 +223,13 @@ def _skipped(context: RunContext, task: Task, number: int, reason: str) -> tuple
     return tuple(steps.omitting(context, (task.id,), task.id, "timed out, and the workflow says skip"))
 
 
-def _limits(context: RunContext, task: Task, record: TaskState, dirty: tuple[str, ...]) -> Limits:
+def _circumstances(context: RunContext, task: Task, task_state: TaskState, dirty: tuple[str, ...]) -> Circumstances:
     state, services, plan = context.state, context.services, context.plans[task.id]
-    deviates = record.attempt.deviates
+    deviates = task_state.attempt.deviates
     deviations = run_lookup.deviations(services, context.run, task.id) if deviates else Deviations()
-    waiting = (state.decisions[d] for d in record.decisions if d in state.decisions and d not in state.answers)
+    waiting = (state.decisions[d] for d in task_state.decisions if d in state.decisions and d not in state.answers)
     until = (question.get("until") for question in waiting)
-    return Limits(
+    return Circumstances(
         services.settings,
         context.request.max_attempts or services.settings.run.max_attempts,
         decided=context.request.on_deviation is not None,
@@ -239,7 +238,7 @@ def _limits(context: RunContext, task: Task, record: TaskState, dirty: tuple[str
         in_editor=contracts.in_editor(plan, task, services.settings),
         judges_only=entry.lacks_only_verdict(context, task),
         overdue=any(end is not None and not seconds_until(end, services.clock.now()) for end in until),
-        just_ended=failures.kind(record.attempt.failure).stops and _just_ended(context, task),
+        just_ended=failures.kind(task_state.attempt.failure).stops and _just_ended(context, task),
         dirty=dirty,
     )
 

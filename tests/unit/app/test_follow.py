@@ -20,7 +20,7 @@ from idumb.app.core import questions, schedule
 from idumb.app.core.questions import Deviations
 from idumb.app.core.schedule import blockers, ready, statuses, tries_again
 from idumb.app.engine import follow
-from idumb.app.engine.follow import Limits, Move
+from idumb.app.engine.follow import Circumstances, Move
 from idumb.domain import action, agent, outcome
 from idumb.domain.action import Decision
 from idumb.domain.contract import Contract
@@ -58,7 +58,7 @@ def moved(
         run.decisions[question.id] = question.row()
         run.answers[question.id] = {"choice": choice}
     run.tasks[task.id] = replace(record, progress=replace(record.progress, spent=Spent(attempts=spent)))
-    return follow.follow(task, plan, run.tasks[task.id], run, Limits(settings, **{"max_attempts": 3, **limits}))
+    return follow.follow(task, plan, run.tasks[task.id], run, Circumstances(settings, **{"max_attempts": 3, **limits}))
 
 
 def waiting(*decisions: str, **fields: Any) -> TaskState:
