@@ -30,7 +30,7 @@ _SUMMARY = 4000
 
 
 def events_of_attempt(context: RunContext, attempt: Attempt) -> list[NewEvent]:
-    """Return the events that a completed attempt adds to those of its completion."""
+    """Return the events of the handoffs of a task that an attempt completed."""
     lines = [f"{line.path} ({line.actual})" for line in attempt.ledger.lines if line.path in attempt.ledger.changed]
     summary = attempt.result.reply or attempt.result.message if attempt.result else ""
     summary = str(attempt.outputs.get("summary") or summary)
@@ -38,7 +38,7 @@ def events_of_attempt(context: RunContext, attempt: Attempt) -> list[NewEvent]:
 
 
 def events_of_accepted(services: Services, journal: Journal, contract: Contract, task: str, why: str) -> list[NewEvent]:
-    """Return the same events for a task that a person accepted."""
+    """Return the events of the handoffs of a task that a person accepted."""
     summary, touched = f"accepted by a person: {why}", journal.state.tasks[task].work.touched
     return _of_task(services, journal, contract, contract.tasks[task], summary, touched, {})
 

@@ -15,6 +15,7 @@ from idumb.domain.runs.run import CLOSED, RunState
 
 FREED = "snapshots.freed"
 NAMES = "refs/idumb/worktrees/"
+# refs/idumb/worktrees/main/runs/1f0c/T1-01/2/base
 _NAME = re.compile(rf"{NAMES}([^/]+)/runs/([^/]+)/(.*)")
 _RECORD = re.compile(r"(plans|reports)(-\d+)?")
 

@@ -122,7 +122,7 @@ def require_task(tasks: Container[str], task: str, phase: str, words: str | None
 
 
 def find_task(task: str) -> tuple[str, str]:
-    """(phase, id) of a task id in any case, because the id names its phase. A step's id is case-sensitive."""
+    """Return (phase, id) of a task id in any case: ("1", "T1-01") for `t1-01`. A step's id is case-sensitive."""
     steps = phase_ids.step_plan_of_task(task)
     if steps is not None:
         return steps, task

@@ -58,7 +58,7 @@ def again(services: Services, *words: str) -> Action:
 
 
 def run_ref(services: Services, run: str, name: str, worktree: str | None = None) -> str:
-    """Return a ref of a run, by default of one of this working tree."""
+    """Return a ref of a run, by default of this working tree: `refs/idumb/worktrees/main/runs/1f0c/plans`."""
     return f"refs/idumb/worktrees/{worktree or services.worktree}/runs/{run}/{name}"
 
 
@@ -68,12 +68,12 @@ def plans_ref(services: Services, run: str, version: int, worktree: str | None =
 
 
 def attempt_ref(services: Services, run: str, task: str, attempt: int, name: str = "") -> str:
-    """Return a ref of an attempt; without `name`, the prefix of all its refs."""
+    """Return a ref of an attempt, such as `…/T1-01/2/base`; without `name`, the prefix of all its refs."""
     return run_ref(services, run, f"{task}/{attempt}/{name}".removesuffix("/"))
 
 
 def kept_at(services: Services, snapshot: str, path: str) -> str:
-    """Return the git revision of a path in a snapshot, whose paths start at the top of the repository."""
+    """Return the git revision of a path in a snapshot: `70baf95:worktree/sub/a.py` for `a.py` of the project `sub`."""
     return f"{snapshot}:worktree/{from_top(services, path)}"
 
 

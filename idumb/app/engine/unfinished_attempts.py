@@ -154,7 +154,7 @@ KILLED = "idumb was killed during the attempt"
 
 
 def record_interruption(context: RunContext, task: Task, why: str = KILLED, seconds: float | None = None) -> None:
-    """Record it with a checkpoint of what it left. It does not count as an attempt.
+    """Record that an attempt was interrupted, with a checkpoint of what it left. It does not count as an attempt.
 
     `seconds` is how long it took. Otherwise the record says how long it had worked when it was saved; without one,
     nobody knows.

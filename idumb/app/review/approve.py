@@ -120,7 +120,7 @@ def _as_json(contract: Contract, approval: Grant) -> dict[str, Any]:
 
 
 def _answered_yes(contract: Contract, request: Request, unjudged: Sequence[Question]) -> tuple[str, ...]:
-    """Return the open questions that you answered yes. InputError for an unknown question; a no refuses the plan."""
+    """Return the open questions that you answered yes, as in `design,scope=yes`. A no refuses the plan."""
     by_id = {question.id: question for question in unjudged}
     answers: dict[str, str] = {}
     for text in request.answers:

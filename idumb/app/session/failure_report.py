@@ -63,7 +63,7 @@ def _step(services: Services, state: RunState, contract: Contract, task: str) ->
 
 
 def report_interruption(services: Services, state: RunState, contract: Contract, words: str) -> dict[str, Any]:
-    """Return the same for a run that a signal ended; the step is the one that was interrupted."""
+    """Return the failure of a run that a signal ended: as `report`, at the step that was interrupted."""
     tried = ((state.attempted[t], t) for t in state.attempted if state.tasks[t].attempt.outcome == outcome.CANCELLED)
     _, newest = max(tried, default=(0, None))
     return report(services, state, contract, newest, words, INTERRUPTED)
@@ -72,7 +72,7 @@ def report_interruption(services: Services, state: RunState, contract: Contract,
 def report_verification(
     services: Services, state: RunState, contract: Contract, record: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the same for a phase that is not verified; the step is the first criterion that does not hold."""
+    """Return the failure of a phase that is not verified: as `report`, at the first criterion that does not hold."""
     broken = [e for e in record["evidence"] if e["result"] not in _HOLDS]
     first = broken[0] if broken else None
     lines = [f"{e['subject']}: {e['text']} ({e['result']})" for e in broken]
@@ -132,7 +132,7 @@ def _deviation(services: Services, contract: Contract, state: RunState, task: st
 
 
 def _for_deviations(services: Services, contract: Contract, state: RunState, task: str) -> tuple[Choice, ...]:
-    """Return what can be done about them. No choice includes a file that no task may write, or widens a strict plan."""
+    """Return what can be done about deviations: no task gets a protected file, and no strict plan is widened."""
     plan, deviations, phase = contract.plan_of(task), state.tasks[task].work.deviations, contract.phase
     secret, guarded = exposed_secrets.in_any_name(services, deviations), protected_files(services, state, task)
     never = [path for path in guarded if not paths.matches_any(path, paths.PROTECTED_UNLESS_DECLARED)]
@@ -159,7 +159,7 @@ def protected_files(services: Services, state: RunState, task: str) -> tuple[str
 
 
 def report_refusal(services: Services, state: RunState, contract: Contract, words: str) -> dict[str, Any]:
-    """Return the same for a step plan that may not continue; the step is the next one."""
+    """Return the failure of a step plan that may not continue: as `report`, at its next step."""
     if contract.plans[0].dialect != phase_ids.STEP_PLAN:
         return {}
     turn = next((t for t in contract.order if state.tasks[t].status not in outcome.DONE), None)

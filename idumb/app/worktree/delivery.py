@@ -96,7 +96,7 @@ def over_version_of_user(context: RunContext, attempt: Attempt, paths: tuple[str
     return replace(attempt, base=trees.overlay(attempt.base, kept.tree, paths))
 
 
-# What a failed attempt of a program left.
+# What a failed attempt of a program left
 
 
 def kept_files(task: TaskState, without: Collection[str] = ()) -> tuple[str, ...]:
@@ -114,7 +114,7 @@ def deliver_kept(services: Services, task: TaskState, chosen: Sequence[str]) -> 
 
 
 def deliver_kept_beside(services: Services, task: TaskState, chosen: Sequence[str]) -> tuple[str, ...]:
-    """Write these paths, except those that the user changed since; return these."""
+    """Write these paths, except those that the user changed since. Return the paths that are not written."""
     yours = tuple(conflict.path for conflict in _write_kept(services, task, chosen))
     if yours:
         deliver_kept(services, task, [path for path in chosen if path not in yours])
@@ -144,15 +144,15 @@ def _changed(task: str, paths: list[str]) -> Refusal:
     )
 
 
-# What both write.
+# Writing into the user's tree
 
 
 def write_unless_changed(
     services: Services, work: str, before: str, base: str, paths: Sequence[str]
 ) -> tuple[Conflict, ...]:
-    """Write these files of `work` over those of `before`: of `base`, with the bytes that git gives them.
+    """Write files of the tree `work`. Return those that the user changed since; then none is written.
 
-    Return those that the user changed; then nothing is written.
+    `before` has the bytes that git gives the files of `base`.
     """
     trees = services.trees
     conflicts = trees.restore(work, before, paths)
@@ -163,7 +163,7 @@ def write_unless_changed(
 
 
 def unmodified(services: Services, base: str, paths: Sequence[str]) -> tuple[str, ...]:
-    """Return those that git calls unmodified, whatever bytes a line ending, a filter or a mode gives them."""
+    """Return the paths that git calls unmodified, whatever bytes a line ending, a filter or a mode gives them."""
     if not paths:
         return ()
     trees = services.trees

@@ -310,7 +310,7 @@ def remove_stale_files(services: Services) -> None:
 
 
 def _recover_stale_files(services: Services) -> None:
-    """Do the same for a command that is not the owner yet. Refusal `lock.held` if another process is."""
+    """Remove stale files for a command that is not the owner yet. Refusal `lock.held` if another process is."""
     if killed_operation_start(services) is None:
         return
     services.owner.acquire("recovery")

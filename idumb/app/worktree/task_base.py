@@ -62,7 +62,7 @@ def tree_between_attempts(services: Services, state: RunState, present: str) -> 
 
 
 def tree_before(context: RunContext, attempt: Attempt) -> str:
-    """Return the tree that checks judge before the work of an attempt: the same, with what it starts from."""
+    """Return the tree that checks judge before the work of an attempt: HEAD, with all that the attempt starts from."""
     tree = tree_between_attempts(context.services, context.state, attempt.base)
     return context.services.trees.overlay(tree, attempt.base, attempt.from_user) if attempt.from_user else tree
 

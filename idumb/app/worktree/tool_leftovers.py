@@ -65,7 +65,7 @@ def without_leftovers(
 
 
 def of_attempt(context: RunContext, attempt: Attempt, tree: str) -> Leftover:
-    """Return the function for the changes of an attempt. What a person protects by its name counts, too."""
+    """Return the matcher for the changes of an attempt. What a person protects by its name counts as work, too."""
     rules = (*attempt.plan.scope.protected, *context.services.settings.protected)
     declared = (*attempt.written, *attempt.accepted_paths, *rules)
     return matcher(context.services, context.work, context.state, tree, declared)
