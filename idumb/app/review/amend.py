@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from idumb.app.attempt import projections
 from idumb.app.consent import phase_grants
@@ -14,6 +13,7 @@ from idumb.app.consent.phase_grants import PhaseGrants
 from idumb.app.contract import changed_contract, contract_versions, loading, plan_checks
 from idumb.app.contract.changed_contract import ChangesSinceLock, since_lock
 from idumb.app.contract.contract_versions import NextVersion
+from idumb.app.contract.loading import Loaded
 from idumb.app.core import actions, run_lookup
 from idumb.app.core.services import Result, Services, again
 from idumb.app.history import rollback
@@ -58,16 +58,20 @@ class Request(Struct, frozen=True):
     rewrite: Rewrite | None = None
 
 
+class Proposal(Struct, frozen=True):
+    """The next contract of a run, how it differs from the present one, and where it overlaps completed work."""
+
+    next_version: NextVersion
+    difference: ChangesSinceLock
+    overlaps: Sequence[Overlap]
+
+
 def amend(services: Services, request: Request, who: str) -> Result:
     """Amend the plans of a phase. Writes nothing unless the whole outcome is legal and confirmed."""
     current, state = _current(services, request)
-    next_version, difference, overlaps = _amended(services, request, state, current)
-    locked = difference.contract
-    consents = STRICT not in (state.mode, next_version.contract.mode) or PhaseGrants(services, locked).covers(
-        locked.hash, plain=True
-    )
-    next_version = replace(next_version, by=who, why=request.why, consents=consents)
-    _confirm(services, request, difference, next_version, overlaps)
+    proposal = _proposed(services, request, state, current, who)
+    _confirm(services, request, proposal)
+    next_version, difference = proposal.next_version, proposal.difference
     with operation.owned(services, "amend") as owned:
         journal = owned.journal(state)
         if amendment.running_tasks(difference.diff, state):
@@ -84,7 +88,7 @@ def amend(services: Services, request: Request, who: str) -> Result:
         "reset": list(next_version.reset),
         "completed_work": [
             {"task": one.task, "verb": one.verb, "path": one.path, "of": one.completed, "words": one.words}
-            for one in overlaps
+            for one in proposal.overlaps
         ],
         "path": next_version.path,
         **difference.diff.as_dict(),
@@ -111,26 +115,54 @@ def _current(services: Services, request: Request) -> tuple[Contract, RunState]:
     return contract, state
 
 
-def _amended(
-    services: Services, request: Request, state: RunState, amended: Contract
-) -> tuple[NextVersion, ChangesSinceLock, tuple[Overlap, ...]]:
-    """Return the next contract, its difference from that of the run, and its overlaps with completed work."""
-    sources = services.plans.plans(amended.folder)
-    rewrite = None if request.from_file else request.rewrite or _rewrite(services, request, state, amended)
+def _proposed(services: Services, request: Request, state: RunState, present: Contract, who: str) -> Proposal:
+    """Return what the amendment would make of the run; Refusal if that is illegal."""
+    rewrite = None if request.from_file else request.rewrite or _rewrite(services, request, state, present)
+    sources, amended = services.plans.plans(present.folder), present
     if rewrite is not None:
-        contract_versions.require_file(services, rewrite.path, state.phase)
-        sources = tuple((p, rewrite.after if p == rewrite.path else data) for p, data in sources)
-        loaded = loading.load_sources(services, state.phase, amended.folder, sources)
-        try:
-            amended = plan_checks.startable_contract(services, loading.with_links(services, loaded))
-        except InputError as problem:  # of the plan as it would be: check-plan does not show them
-            edit = Action.of("amend", state.phase, "--from-file")
-            problem.step = "Nothing was written; correct the options"
-            problem.details["choices"] = actions.rows([Choice("edit", "edit the plan", "then adopt it", edit)])
-            raise
+        sources = tuple((path, rewrite.after if path == rewrite.path else data) for path, data in sources)
+        amended = _rewritten(
+            services, state, rewrite, loading.load_sources(services, state.phase, present.folder, sources)
+        )
     difference = since_lock(services, state, amended)
-    refused = amendment.forbidden(difference.diff, difference.contract, amended, state)
     overlaps = amendment.overlaps(difference.diff, amended, state)
+    _require_legal(services, state, amended, difference, overlaps)
+    decisions = [change.text for change in request.amendments if change.kind == amendment.DECIDE]
+    changes_tasks, locked = difference.diff.changes_tasks, difference.contract
+    differences = () if decisions and rewrite is not None and not changes_tasks else difference.diff.lines()
+    is_strict = STRICT in (state.mode, amended.mode)
+    next_version = NextVersion(
+        amended,
+        sources,
+        (*differences, *(f"decision: {' '.join(text.split())}" for text in decisions)),
+        who,
+        request.why,
+        path=rewrite.path if rewrite is not None else None,
+        before=rewrite.before if rewrite is not None else b"",
+        changes_tasks=changes_tasks,
+        reset=amendment.tasks_to_reset(difference.diff, state),
+        consents=not is_strict or PhaseGrants(services, locked).covers(locked.hash, plain=True),
+    )
+    return Proposal(next_version, difference, overlaps)
+
+
+def _rewritten(services: Services, state: RunState, rewrite: Rewrite, loaded: Loaded) -> Contract:
+    """Return the contract with the plan that idumb wrote anew, if it is valid."""
+    contract_versions.require_file(services, rewrite.path, state.phase)
+    try:
+        return plan_checks.startable_contract(services, loading.with_links(services, loaded))
+    except InputError as problem:  # of the plan as it would be: check-plan does not show them
+        edit = Action.of("amend", state.phase, "--from-file")
+        problem.step = "Nothing was written; correct the options"
+        problem.details["choices"] = actions.rows([Choice("edit", "edit the plan", "then adopt it", edit)])
+        raise
+
+
+def _require_legal(
+    services: Services, state: RunState, amended: Contract, difference: ChangesSinceLock, overlaps: Sequence[Overlap]
+) -> None:
+    """Refuse what the state of the run forbids, and added tasks that conflict with completed work."""
+    refused = amendment.forbidden(difference.diff, difference.contract, amended, state)
     if refused is None and overlaps:
         refused = amendment.conflict_with_completed(overlaps, plan_checks.unmet_claims(services, amended, state))
     if refused is not None:
@@ -145,20 +177,6 @@ def _amended(
                 "lines": list(difference.diff.lines()),
             },
         )
-    decisions = [change.text for change in request.amendments if change.kind == amendment.DECIDE]
-    changes_tasks = difference.diff.changes_tasks
-    differences = () if decisions and rewrite is not None and not changes_tasks else difference.diff.lines()
-    next_version = NextVersion(
-        amended,
-        sources,
-        (*differences, *(f"decision: {' '.join(text.split())}" for text in decisions)),
-        "",
-        path=rewrite.path if rewrite is not None else None,
-        before=rewrite.before if rewrite is not None else b"",
-        changes_tasks=changes_tasks,
-        reset=amendment.tasks_to_reset(difference.diff, state),
-    )
-    return next_version, difference, overlaps
 
 
 def _rewrite(services: Services, request: Request, state: RunState, contract: Contract) -> Rewrite:
@@ -216,15 +234,10 @@ def _deviation(services: Services, state: RunState, task: str, path: str) -> Ame
     )
 
 
-def _confirm(
-    services: Services,
-    request: Request,
-    difference: ChangesSinceLock,
-    next_version: NextVersion,
-    overlaps: Sequence[Overlap],
-) -> None:
+def _confirm(services: Services, request: Request, proposal: Proposal) -> None:
     """Require your agreement to this outcome: by hash, by --yes, or at the terminal."""
-    new, phase = next_version.contract, request.phase
+    next_version, difference, phase = proposal.next_version, proposal.difference, request.phase
+    new = next_version.contract
     if STRICT in (difference.state.mode, new.mode):
         if not request.from_file:  # it must be approved as it is in the file
             raise Refusal(
@@ -248,7 +261,7 @@ def _confirm(
     runs = [line for line in ask_consent.contract_lines(services, new, {}) if line not in locked_lines]
     evidence = (
         *changes,
-        *(overlap.words for overlap in overlaps),
+        *(overlap.words for overlap in proposal.overlaps),
         *(f"new: {line.strip()}" for line in runs),
         *(f"{task} can be retried" for task in next_version.reset),
     )
