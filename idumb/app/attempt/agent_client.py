@@ -34,32 +34,32 @@ MOST_TOLD = 50
 
 
 class Call(Struct, frozen=True):
-    """A request to an agent. `not_again` says why it must not be retried, "" if it may.
+    """A request to an agent.
 
-    `not_again` is called after a transient failure, so that it can see what the call left. `anew`: an earlier answer to
-    the same question does not count.
+    `why_not_again` says why it must not be retried, "" if it may. It is called after a transient failure, so that it
+    can see what the call left. `anew`: an earlier answer to the same question does not count.
     """
 
-    who: Agent
+    agent: Agent
     binding: str
     request: AgentRequest
-    not_again: Callable[[], str] = str
+    why_not_again: Callable[[], str] = str
     anew: bool = False
 
     @property
     def key(self) -> str:
         """What shares one breaker: the adapter of this binding, and the model."""
-        return f"{self.who.name} {self.binding} {self.request.model or ''}".rstrip()
+        return f"{self.agent.name} {self.binding} {self.request.model or ''}".rstrip()
 
 
 def ask(services: Services, journal: Journal, call: Call) -> AgentResult:
     """Call the agent, and retry transient failures. The log records every retry. A strict run never retries."""
-    if not capabilities(call.who).calls_model:
+    if not capabilities(call.agent).calls_model:
         services.owner.guard()
         with services.interrupts.armed():
-            return _recordable(services, call.who.run(call.request))
-    if _is_elsewhere(call.who):
-        call = replace(call, request=_ticketed(services, journal, call, call.who))
+            return _recordable(services, call.agent.run(call.request))
+    if _is_elsewhere(call.agent):
+        call = replace(call, request=_ticketed(services, journal, call, call.agent))
     started = services.clock.monotonic()
     retry = services.settings.retry
     calls = 1 if journal.state.mode == STRICT else retry.get("calls", CALLS)
@@ -72,7 +72,7 @@ def ask(services: Services, journal: Journal, call: Call) -> AgentResult:
         left = _seconds_left(services, call, started)
         if number == calls or (left is not None and left <= pause) or not failures.kind(result.failure).retried:
             return result
-        if why := call.not_again():
+        if why := call.why_not_again():
             return replace(result, message="; ".join(filter(None, (result.message, why))))
         record_retry(journal, call.binding, call.request, result, number, pause)
         with services.interrupts.armed():
@@ -109,31 +109,31 @@ def _answer(services: Services, journal: Journal, call: Call) -> AgentResult:
     """Return the agent's answer. What it reports about a task while it works is recorded."""
     services.owner.guard()  # since the last look, the checks on the tree before the work may have begun
     with services.interrupts.armed():
-        if not _reports(call.who) or call.request.task is None or not journal.state.id:
-            return call.who.run(call.request)
-        return call.who.run(call.request, functools.partial(_hear, services, journal, call.request))
+        if not _reports(call.agent) or call.request.task is None or not journal.state.id:
+            return call.agent.run(call.request)
+        return call.agent.run(call.request, functools.partial(_hear, services, journal, call.request))
 
 
-def _is_elsewhere(who: Agent) -> TypeGuard[DeferredAgent]:
-    return hasattr(who, "ticket")
+def _is_elsewhere(agent: Agent) -> TypeGuard[DeferredAgent]:
+    return hasattr(agent, "ticket")
 
 
-def _ticketed(services: Services, journal: Journal, call: Call, who: DeferredAgent) -> AgentRequest:
+def _ticketed(services: Services, journal: Journal, call: Call, agent: DeferredAgent) -> AgentRequest:
     """Return the request with the ticket of its question, which is recorded before anything outside can read it."""
-    request, question = call.request, who.question(call.request)
+    request, question = call.request, agent.question(call.request)
     if not call.anew:
         for event in services.log.events(kind="handoff.asked", newest_first=True):
             if event.payload["question"] == question:
                 return replace(request, ticket=event.payload["ticket"])
-    ticket = who.ticket()
+    ticket = agent.ticket()
     task = request.task.id if request.task is not None else None
     payload = {"role": request.role, "binding": call.binding, "question": question, "ticket": ticket}
     journal.append("handoff.asked", task, request.attempt, **payload)
     return replace(request, ticket=ticket)
 
 
-def _reports(who: Agent) -> TypeGuard[ReportingAgent]:
-    return capabilities(who).reports_progress
+def _reports(agent: Agent) -> TypeGuard[ReportingAgent]:
+    return capabilities(agent).reports_progress
 
 
 def _hear(services: Services, journal: Journal, request: AgentRequest, claim: Claim) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -91,14 +92,14 @@ def require_unverified(services: Services, contract: Contract, *, force: bool) -
         _require_creatable(services, contract, state)
         return
     if state.verified and contract_versions.is_run_of(state, contract):
-        forced, force_hint = _forced(services, contract, tuple(contract.tasks))
+        forced = _forced(services, contract, tuple(contract.tasks))
         back = f"first idumb rollback {contract.phase} --to start, then idumb resume {contract.phase}"
         why, facts = f"run {state.number} of this contract is verified", [f"contract {contract.hash}"]
-        choices = _choices(contract.phase, forced)
+        choices = _choices(contract.phase, forced.command)
         raise Refusal(
             "phase.verified",
             f"Phase {contract.phase} is already verified.",
-            hint=f"To run it again, {back}.{force_hint}",
+            hint=f"To run it again, {back}.{forced.words}",
             details=actions.offer(f"Run phase {contract.phase} again", why, facts, choices),
         )
     _require_unchanged_work(services, contract, state)
@@ -122,29 +123,35 @@ def _require_unverified_elsewhere(services: Services, contract: Contract) -> Non
     report = recorded_elsewhere.verified_report(services, contract)
     if report is None:
         return
-    forced, force_hint = _forced(services, contract, tuple(contract.tasks))
+    forced = _forced(services, contract, tuple(contract.tasks))
     raise Refusal(
         "phase.verified",
         f"Phase {contract.phase} was already verified elsewhere: {report['path']} in HEAD says so for this contract,"
         " and this working tree has no run of it.",
-        hint=f"git log -- {report['path']} shows who committed the report.{force_hint if forced else ''}",
+        hint=f"git log -- {report['path']} shows who committed the report.{forced.words if forced.command else ''}",
         details=actions.offer(
             f"Run phase {contract.phase} again",
             f"{report['path']} in HEAD says that this contract was verified",
             [f"contract {contract.hash}", f"verified {report['created']}"],
-            _choices(contract.phase, forced, report["path"]),
+            _choices(contract.phase, forced.command, report["path"]),
         ),
     )
 
 
-def _forced(services: Services, contract: Contract, tasks: Sequence[str]) -> tuple[Action | None, str]:
-    """Return the command with `--force`, None if it must fail because a file exists; and what it would do, in words."""
+class _Forced(NamedTuple):
+    """The command with `--force`, None if it must fail because a file exists; and what it would do."""
+
+    command: Action | None
+    words: str
+
+
+def _forced(services: Services, contract: Contract, tasks: Sequence[str]) -> _Forced:
     runs = services.typed[:1] in (("execute-phase",), ("execute",))
     command = again(services, "--force") if runs else Action.of("execute-phase", contract.phase, "--force")
     existing = _existing_target(services, contract, tasks)
     if existing is None:
-        return command, f" {command} runs it again on top of the existing work"
-    return None, f" Until then, {command} fails: a task creates {existing}, which exists"
+        return _Forced(command, f" {command} runs it again on top of the existing work")
+    return _Forced(None, f" Until then, {command} fails: a task creates {existing}, which exists")
 
 
 def _require_creatable(services: Services, contract: Contract, state: RunState) -> None:
@@ -153,9 +160,8 @@ def _require_creatable(services: Services, contract: Contract, state: RunState) 
     The failed run would hide the file from a rollback of the run that created it.
     """
     carried = () if state.verified else changed_contract.carried_tasks(contract, state)
-    done = [
-        t for t in contract.order if t not in carried and t in state.tasks and state.tasks[t].status in outcome.DONE
-    ]
+    repeated = (task for task in contract.order if task in state.tasks and task not in carried)
+    done = [task for task in repeated if state.tasks[task].status in outcome.DONE]
     existing = _existing_target(services, contract, done)
     if existing is not None:
         raise Refusal(
@@ -169,11 +175,9 @@ def _require_creatable(services: Services, contract: Contract, state: RunState) 
 
 def _existing_target(services: Services, contract: Contract, tasks: Sequence[str]) -> str | None:
     """Return an existing file that these tasks create and no task deletes; None where there is none."""
-    claims = [c for task in contract.tasks.values() for c in ledger.written_claims(task.files or ())]
-    deleted = {c.path for c in claims if c.verb == "delete"}
-    created = [
-        c.path for t in tasks for c in ledger.written_claims(contract.tasks[t].files or ()) if c.verb == "create"
-    ]
+    claims = {id: ledger.written_claims(task.files or ()) for id, task in contract.tasks.items()}
+    deleted = {claim.path for of_task in claims.values() for claim in of_task if claim.verb == "delete"}
+    created = (claim.path for task in tasks for claim in claims[task] if claim.verb == "create")
     return next((path for path in created if path not in deleted and services.files.exists(path)), None)
 
 
@@ -182,12 +186,11 @@ def _require_unchanged_work(services: Services, contract: Contract, state: RunSt
     changed = changed_contract.done_but_changed(contract, state)
     if not changed:
         return
-    target = changed_contract.rollback_target(state, changed[0])
+    target, forced = changed_contract.rollback_target(state, changed[0]), _forced(services, contract, changed)
     raise Refusal(
         "plan.done-changed",
         f"The plan of phase {contract.phase} changed {wording.listed(changed)} after completion, and the work is"
         " still in the files.",
-        hint=f"Revert the work first: idumb rollback {contract.phase} --to {target}."
-        + _forced(services, contract, changed)[1],
+        hint=f"Revert the work first: idumb rollback {contract.phase} --to {target}.{forced.words}",
         details={"phase": contract.phase, "to": target, "tasks": list(changed)},
     )
