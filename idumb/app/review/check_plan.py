@@ -58,9 +58,8 @@ def check(
         data["verified"] = bool(agreed) and contract_versions.is_verified(newest, case.contract)
         data["mode"] = STRICT if mode == STRICT else case.contract.mode
         data["self_check"] = [answer.as_dict() for answer in self_check.answers(case, findings)]
-        data["open_questions"] = [
-            {"id": question.id, "question": question.question} for question in self_check.open_questions(case, findings)
-        ]
+        unjudged = self_check.open_questions(case, findings)
+        data["open_questions"] = [{"id": question.id, "question": question.question} for question in unjudged]
     return _result(phase, data, findings)
 
 

@@ -40,8 +40,7 @@ def waiting(services: Services) -> Result:
     warnings = [f"Phase {phase} {words}: idumb check-plan {phase}" for phase in changed]
     holder = services.owner.holder()
     if holder is not None:
-        words = f"idumb {holder['command']} runs as process {holder['pid']}, and may ask at its own terminal"
-        warnings.append(words)
+        warnings.append(f"idumb {holder['command']} runs as process {holder['pid']}, and may ask at its own terminal")
     return Result(data, warnings=tuple(warnings))
 
 

@@ -168,11 +168,9 @@ def _confirm_skip(services: Services, contract: Contract, task: str, why: str, t
         "nothing changes",
         task=task,
     )
-    details = actions.details(question, tasks=list(blocked))
     if not question.agreed(services.asker.ask(question)):
-        raise Refusal(
-            "skip.not-confirmed", f"Nothing was changed. {what}.", hint=question.choices[0].command, details=details
-        )
+        words, details = f"Nothing was changed. {what}.", actions.details(question, tasks=list(blocked))
+        raise Refusal("skip.not-confirmed", words, hint=question.choices[0].command, details=details)
 
 
 def _take_work(

@@ -131,11 +131,8 @@ def row(id: str, status: str, place: Place | None, result: str, why: str = "", c
 
 
 def _named(place: Place | None) -> Row:
-    return (
-        {"commit": None, "checkpoint": None}
-        if place is None
-        else {"commit": place.commit, "checkpoint": place.snapshot}
-    )
+    named = place or Place(None)
+    return {"commit": named.commit, "checkpoint": named.snapshot}
 
 
 def unproven(rows: Sequence[Row]) -> list[str]:

@@ -274,10 +274,9 @@ def _overridden(record: dict[str, Any], choice: str, by: str) -> dict[str, Any]:
 
 def _question(services: Services, contract: Contract, state: RunState, record: Mapping[str, Any]) -> Decision:
     """Return the question that is asked if nothing failed, but a criterion or opinion is missing."""
-    report = report_path(contract.folder, "VERIFICATION")
-    facts = {"phase": contract.phase, "reason": record["reason"]}
+    shown = (*record["causes"], f"report {report_path(contract.folder, 'VERIFICATION')}")
     id = _question_id(services, contract, state, record)
-    return questions.from_table(PHASE, id, (*record["causes"], f"report {report}"), **facts)
+    return questions.from_table(PHASE, id, shown, phase=contract.phase, reason=record["reason"])
 
 
 def _question_id(services: Services, contract: Contract, state: RunState, record: Mapping[str, Any]) -> str:
