@@ -137,7 +137,7 @@ def _require_turn(context: RunContext, task: Task) -> None:
     if status == outcome.FAILED:
         code, words, hint = "task.failed", f"failed: {reason}", Action.of("start", task.id, "--retry")
         look = Choice("look", "see why it failed", "this only reads", Action.of("show", task.id))
-        details["choices"] = actions.rows((look,))
+        details["choices"] = actions.choice_rows((look,))
     elif status == outcome.WAITING:
         code, words, hint = "task.waiting", f"waits: {reason}", Action.of("resume", contract.phase)
         details["phase"] = contract.phase
@@ -150,7 +150,7 @@ def _require_turn(context: RunContext, task: Task) -> None:
         code, words = "task.other-unfinished", f"cannot build on {other}, which is unfinished and in the files."
         hint, way = Action.of("start", other), Action.of("skip", other, "--why", REASON)
         skip = Choice("skip", f"skip {other}", "tasks that depend on it stay blocked", way)
-        details = {"other": other, "choices": actions.rows((skip,))}
+        details = {"other": other, "choices": actions.choice_rows((skip,))}
     else:
         return
     raise Refusal(code, f"{task.id} {words}", hint=hint, details=details)

@@ -250,7 +250,7 @@ def run(
     if is_new:
         services.plans.hold(phase, folder, [(path, data)])
     request = replace(request, phase=phase)
-    if request.rehearsal:
+    if request.dry_run:
         return dry_run.rehearse(services, request)
     contract = _admitted(services, request, (path, data) if is_new else None)
     if document is not None and document.status == handoff.PENDING:
@@ -338,5 +338,5 @@ _LIST = Action.of("handoff", "list")
 
 
 def _unusable(document: Document, code: str, words: str, hint: Action = _LIST, *choices: Choice) -> Refusal:
-    details = {"handoff": document.handoff_id, **({"choices": actions.rows(choices)} if choices else {})}
+    details = {"handoff": document.handoff_id, **({"choices": actions.choice_rows(choices)} if choices else {})}
     return Refusal(code, f"The handoff {document.handoff_id} {words}", hint=hint, details=details)

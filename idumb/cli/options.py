@@ -262,7 +262,7 @@ accept_changed = click.option(
     help="Continue although an agent, or anything else in the envelope, changed.",
 )
 mode = click.option("--mode", type=click.Choice(["guided", "strict"]), help="Override the mode of the plan.")
-dry_run = click.option("--dry-run", "rehearsal", is_flag=True, help="Run in a throw-away copy; print the change.")
+dry_run = click.option("--dry-run", is_flag=True, help="Run in a throw-away copy; print the change.")
 approval = click.option("--approval", metavar="FILE", help="A signed approval (see approve --sign --file).")
 on_deviation = click.option(
     "--on-deviation",

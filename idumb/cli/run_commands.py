@@ -30,7 +30,7 @@ def execute_phase_command(phase: str, ask: bool, **flags: Any) -> Result:
     --ask prints the prompt byte for byte as the builder would receive it, and the program that would be started.
     """
     if ask:
-        clashing = flags["force"] or flags["rehearsal"] or flags["branch"] or flags["approve"]
+        clashing = flags["force"] or flags["dry_run"] or flags["branch"] or flags["approve"]
         if clashing or options.flag("events"):
             raise click.UsageError("--ask runs nothing; it allows only --json.")
         from idumb.app.reading import next_task
@@ -42,7 +42,7 @@ def execute_phase_command(phase: str, ask: bool, **flags: Any) -> Result:
 
     with options.services(progress=True) as services:
         request = RunRequest(arguments.phase_id(phase, services.root), **flags)
-        if request.rehearsal:
+        if request.dry_run:
             return dry_run.rehearse(services, request)
         return resume.ask_and_resume(services, request, execute_phase.execute(services, request))
 
@@ -101,7 +101,7 @@ def execute_command(services: options.Container, file: str, **flags: Any) -> Res
     path = arguments.step_plan_path(file, services.root)
     phase = arguments.phase_of_file(path) or execute_phase.phase_of_step_plan(path)
     request = RunRequest(phase, command="execute", **flags)
-    return dry_run.rehearse(services, request) if request.rehearsal else execute_phase.execute(services, request)
+    return dry_run.rehearse(services, request) if request.dry_run else execute_phase.execute(services, request)
 
 
 @options.command("quick", text="ended")

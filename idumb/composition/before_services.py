@@ -18,7 +18,7 @@ from idumb.system import user_folders
 if TYPE_CHECKING:
     from idumb.composition.container import Container
 
-_SEEN = (
+_WATCHED = (
     ".idumb/config.yaml",
     ".idumb/policy/tools.yaml",
     ".planning/ROADMAP.md",
@@ -84,7 +84,7 @@ def refreshed_status(services: Container) -> dict[str, Any]:
     # A phase that ran elsewhere shows in the commits only, and a rebase may drop those of a run.
     commits = os.path.join(repository.git_dir, "logs", "HEAD")
     rules = [path for path, _ in user_folders.system_wide()]
-    inputs = [*_SEEN, *rules, *folders, *files, commits, services.consent.folder]
+    inputs = [*_WATCHED, *rules, *folders, *files, commits, services.consent.folder]
     observed = status_view.observe(project.state_dir, project.root, inputs)
     view = status.view(services)
     redactor = services.redactor

@@ -78,23 +78,23 @@ class Container:
         start: str,
         asker: Callable[[], Asker],
         reporter: Callable[[], Reporter],
-        farewell: Callable[[int], None] = lambda _: None,
+        on_exit: Callable[[int], None] = lambda _: None,
         *,
         project: discover.Project | None = None,
     ) -> None:
         """Find the project around `start`, unless it is known.
 
-        `farewell` is called with the signal that ends the program at once.
+        `on_exit` is called with the signal that ends the program at once.
         """
         self._open(project or before_services.find_project(start))
         self.start = os.path.realpath(start)
-        self._make_asker, self._make_reporter, self._farewell = asker, reporter, farewell
+        self._make_asker, self._make_reporter, self._on_exit = asker, reporter, on_exit
 
     def of_folder(self, folder: str) -> Container:
         """Return the services of the project in a folder below this one."""
         project = discover.Project(self.repository, f"{self.folder}/{folder}" if self.folder else folder)
         before_services.require_plain(project)
-        return Container(self.start, self._make_asker, self._make_reporter, self._farewell, project=project)
+        return Container(self.start, self._make_asker, self._make_reporter, self._on_exit, project=project)
 
     def _open(self, project: discover.Project) -> None:
         self.project = project
@@ -167,7 +167,7 @@ class Container:
 
     @cached_property
     def interrupts(self) -> SignalInterrupts:
-        return SignalInterrupts(Interrupted, self._farewell)
+        return SignalInterrupts(Interrupted, self._on_exit)
 
     @cached_property
     def output_redactor(self) -> Redactor:
@@ -301,7 +301,7 @@ class Container:
             yield discover.Project(copy, self.folder).root
 
     @contextlib.contextmanager
-    def open_rehearsal(self, also: Iterable[str]) -> Iterator[Container]:
+    def open_dry_run(self, also: Iterable[str]) -> Iterator[Container]:
         """The services of a copy, which has HEAD, the branch, all files that are not ignored, and the ignored `also`.
 
         The copy is removed at the end.
@@ -311,7 +311,7 @@ class Container:
         copied = [f"{self.folder}/{path}" if self.folder else path for path in (*also, configuration.PATH)]
         with copies.copy_of(self.repository, self.history.head(), copied) as repository:
             os.makedirs(discover.Project(repository, self.folder).root, exist_ok=True)
-            with contextlib.closing(RehearsalContainer(self, repository)) as services:
+            with contextlib.closing(DryRunContainer(self, repository)) as services:
                 yield services
 
     @cached_property
@@ -374,21 +374,21 @@ class Container:
         """The checks of a run; `continued` if an attempt of it began in another process and has not ended."""
         return self._checks.open(workspace, run, continued=continued)
 
-    def open_as_stranger(
+    def open_fresh_clone(
         self, head: str | None, work: Collection[str]
     ) -> AbstractContextManager[tuple[Checkout, ShellChecks]]:
         """A checkout with files as in a fresh clone, and the checks that run in it, on top of the commit `head`.
 
         A check that changes a path of `work` fails.
         """
-        return self._checks.as_a_stranger(head, work)
+        return self._checks.fresh_clone(head, work)
 
     def close(self) -> None:
         """Remove what only checks need."""
         self._closing.close()
 
 
-class RehearsalContainer(Container):
+class DryRunContainer(Container):
     """The services of a dry run: read plans, configuration, policy and consent of the user; write to the clone only.
 
     It asks no questions, because no answer would be kept.

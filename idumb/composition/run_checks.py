@@ -53,7 +53,7 @@ class RunChecks:
         )
 
     @contextlib.contextmanager
-    def as_a_stranger(self, head: str | None, work: Collection[str]) -> Iterator[tuple[Checkout, ShellChecks]]:
+    def fresh_clone(self, head: str | None, work: Collection[str]) -> Iterator[tuple[Checkout, ShellChecks]]:
         checkout = self._checkouts.open(PROVE, plain=True)
         with contextlib.closing(self._environment()) as private:
             checks = self._checks(checkout.root, PROVE, private, checkout)(

@@ -76,7 +76,7 @@ def ask(services: Services, need: Need, missing: Sequence[Change], text: Consent
 
 def refusal(need: Need, missing: Sequence[Change], text: ConsentText, asked: Decision) -> Refusal:
     changed = [change for change in missing if change.was is not None]
-    details = actions.details(asked, consent_hash=need.digest, decision=asked.id)
+    details = actions.offer_of(asked, consent_hash=need.digest, decision=asked.id)
     details |= {**phase_grants.details_of(changed), **text.details}
     return Refusal("consent.missing", text.refused, hint=asked.choices[0].command, details=details)
 

@@ -85,7 +85,7 @@ def _no_plan(folder: str, notes: Sequence[Finding] = ()) -> InputError:
             "phase.no-plan",
             f"The repository has no step plan {steps}.",
             hint=Action.of("help", "step-plans"),
-            details={"choices": actions.rows((_BY_PATH,))},
+            details={"choices": actions.choice_rows((_BY_PATH,))},
         )
     top, _, name = folder.rpartition("/")
     is_free = f"{folder}/01-PLAN.md" not in (note.path for note in notes)
@@ -96,7 +96,7 @@ def _no_plan(folder: str, notes: Sequence[Finding] = ()) -> InputError:
         "phase.no-plan",
         f"{folder} has no plan: {f'{notes[0].path} has no frontmatter' if notes else 'no file name ends in PLAN.md'}.",
         hint=written or Action.of("help", "plan-format"),
-        details={"choices": actions.rows((template, by_hand) if written else (by_hand,))},
+        details={"choices": actions.choice_rows((template, by_hand) if written else (by_hand,))},
     )
 
 
@@ -124,7 +124,7 @@ def load_phase(services: Services, phase: str, *, or_locked: bool = False) -> Lo
         if state.state not in CLOSED:
             drop = Action.of("drop", state.phase, "--why", REASON)
             ways.append(Choice("drop", "abandon the phase", "what is done stays done; undo takes it up again", drop))
-        details = {"choices": [*actions.rows(ways), *problem.details.get("choices", ())]}
+        details = {"choices": [*actions.choice_rows(ways), *problem.details.get("choices", ())]}
         raise InputError(problem.code, problem.message, hint=kept, details=details) from problem
     return with_links(services, loaded)
 
@@ -200,7 +200,7 @@ def locked_contract(services: Services, state: RunState) -> Contract:
     return contract
 
 
-def kept_contract(services: Services, state: RunState) -> Contract | None:
+def find_locked_contract(services: Services, state: RunState) -> Contract | None:
     """Return the contract as the run last locked it; None if its plans are lost or can no longer be read."""
     try:
         return locked_contract(services, state)

@@ -330,17 +330,17 @@ def stopped_by(by: str, why: str) -> str:
     return f"stopped by {by}: {why}" if why else f"stopped by {by}"
 
 
-def details(question: Decision, **more: Any) -> dict[str, Any]:
+def offer_of(question: Decision, **more: Any) -> dict[str, Any]:
     """The details of a refusal that puts a question to the user."""
     return offer(question.what, question.why, question.evidence, question.choices, **more)
 
 
 def offer(blocked: str, why: str, evidence: Iterable[str], choices: Sequence[Choice], **more: Any) -> dict[str, Any]:
     """The details of a refusal that offers choices."""
-    return {"what": blocked, "why": why, "evidence": list(evidence), "choices": rows(choices), **more}
+    return {"what": blocked, "why": why, "evidence": list(evidence), "choices": choice_rows(choices), **more}
 
 
-def rows(choices: Sequence[Choice]) -> list[dict[str, Any]]:
+def choice_rows(choices: Sequence[Choice]) -> list[dict[str, Any]]:
     """Choices as `error.details.choices` and `data.choices` show them: id, text, consequence, command."""
     return [choice.row() for choice in choices]
 
@@ -359,5 +359,5 @@ def require_not_paused(state: RunState | None) -> None:
         "run.paused",
         f"Run {state.number} of phase {state.phase} is {state.reason or PAUSED}.",
         hint=Action.of("resume", state.phase),
-        details={"choices": rows(for_paused(state))},
+        details={"choices": choice_rows(for_paused(state))},
     )

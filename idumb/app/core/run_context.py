@@ -41,7 +41,7 @@ class RunRequest(Struct, frozen=True):
 
     - `approve`: hashes that he consents to. `approval`: a file with a signed approval.
     - `accept_git`, `accept_changed`: he accepts changed files of git's own, and a changed environment.
-    - `rehearsal`: a dry run. `in_place`: only a person works, in the user's own tree, so that no checkout is needed.
+    - `dry_run`: it rehearses in a copy. `in_place`: only a person works, in the user's own tree, without a checkout.
     """
 
     phase: str
@@ -57,7 +57,7 @@ class RunRequest(Struct, frozen=True):
     deterministic: bool = False
     accept_changed: bool = False
     command: str = "execute-phase"
-    rehearsal: bool = False
+    dry_run: bool = False
     in_place: bool = False
 
 

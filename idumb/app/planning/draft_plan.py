@@ -81,7 +81,7 @@ def already_planned(services: Services, where: PhaseLocation) -> Refusal:
         "plan.exists",
         f"Phase {where.phase} already has a plan, which idumb does not overwrite: {', '.join(paths)}.",
         hint=add,
-        details={"plans": paths, "locked": locked, "choices": actions.rows(ways)},
+        details={"plans": paths, "locked": locked, "choices": actions.choice_rows(ways)},
     )
 
 
@@ -105,7 +105,7 @@ def illegal(data: Mapping[str, object], message: str) -> Result:
     """Return the answer of a command whose plan has errors, which `data` lists. `check-plan` cannot check it."""
     failure = ("plan.invalid", message, "Correct the findings above, then run the command again")
     correct = Choice("correct", "correct the findings and pass the plan again", "it is written once it is legal")
-    details = {"choices": actions.rows((correct,))}
+    details = {"choices": actions.choice_rows((correct,))}
     return Result({**data, "written": False, "next": []}, EXIT_INVALID, (), failure, details)
 
 

@@ -89,7 +89,7 @@ def locate(services: Services, phase: str) -> PhaseLocation:
                 "phase.not-found",
                 f"There is no phase {phase}: it is neither in {ROADMAP} nor a folder of .planning/phases.",
                 hint=Action("roadmap"),
-                details={"choices": actions.rows((_ADD,))},
+                details={"choices": actions.choice_rows((_ADD,))},
             ) from problem
         return PhaseLocation(roadmap_number, f".planning/phases/{roadmap_number}", titles[roadmap_number])
     if phase_ids.step_plan_of_reports(folder) is not None:

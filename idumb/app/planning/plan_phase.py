@@ -73,7 +73,7 @@ def plan_phase(services: Services, request: Request, tell: Tell = lambda _: None
             "role.unbound",
             "No agent is bound to the role planner, so idumb cannot have the plan written.",
             hint=ask if request.gaps else template,
-            details={"role": agent.PLANNER, "choices": actions.rows(ways)},
+            details={"role": agent.PLANNER, "choices": actions.choice_rows(ways)},
         )
     context = phase_context.gather(services, where)
     roles = _roles(services, context, request)
@@ -163,7 +163,7 @@ def _finish(
         EXIT_WAITING if choice is None else EXIT_FAILED,
         tuple(warnings),
         _why_not(where, state, again, choice),
-        {"choices": actions.rows(question.choices)} if choice is None else {},
+        {"choices": actions.choice_rows(question.choices)} if choice is None else {},
     )
 
 

@@ -87,7 +87,7 @@ def _head(state: RunState) -> dict[str, Any]:
 
 
 def _tasks(services: Services, state: RunState) -> Iterator[dict[str, Any]]:
-    contract = loading.kept_contract(services, state)
+    contract = loading.find_locked_contract(services, state)
     statuses = {} if contract is None else schedule.statuses(contract, state)
     for id, task in state.tasks.items():
         yield {

@@ -50,7 +50,7 @@ def newest(services: Services, phase: str | None) -> RunState:
 
 def described(services: Services, state: RunState) -> tuple[dict[str, str], dict[str, str]]:
     """Return the titles and the statuses of the tasks of a run, in execution order."""
-    contract = loading.kept_contract(services, state)
+    contract = loading.find_locked_contract(services, state)
     if contract is None:
         return {}, {id: task.status for id, task in state.tasks.items()}
     titles = {id: contract.tasks[id].title for id in contract.order}
@@ -79,7 +79,7 @@ def events(services: Services, run: str, *, after: int = 0) -> Iterator[Event]:
 
 def expected_of(services: Services, state: RunState) -> dict[str, Expected]:
     """Return what is expected of each task of a run, by its plan; empty if that is not kept any more."""
-    contract = loading.kept_contract(services, state)
+    contract = loading.find_locked_contract(services, state)
     if contract is None:
         return {}
     scale, rows = _scale(services, state, contract), {}
@@ -116,7 +116,7 @@ def _times(services: Services, known: RunState, contract: Contract) -> Iterator[
         state = run_lookup.latest_run(services, phase)
         if state is None:
             continue
-        locked = contract if state.id == known.id else loading.kept_contract(services, state)
+        locked = contract if state.id == known.id else loading.find_locked_contract(services, state)
         for name, task in state.tasks.items():
             if locked and task.status == outcome.COMPLETED and name in locked.tasks and task.progress.seconds:
                 yield locked.tasks[name].estimate_seconds, task.progress.seconds

@@ -154,7 +154,7 @@ def _rewritten(services: Services, state: RunState, rewrite: Rewrite, loaded: Lo
     except InputError as problem:  # of the plan as it would be: check-plan does not show them
         edit = Action.of("amend", state.phase, "--from-file")
         problem.step = "Nothing was written; correct the options"
-        problem.details["choices"] = actions.rows([Choice("edit", "edit the plan", "then adopt it", edit)])
+        problem.details["choices"] = actions.choice_rows([Choice("edit", "edit the plan", "then adopt it", edit)])
         raise
 
 
@@ -171,7 +171,7 @@ def _require_legal(
             f"{refused.words}.",
             hint=Action.of("check-plan", state.phase, "--diff"),
             details={
-                "choices": actions.rows(_reverting(state, refused.tasks)),
+                "choices": actions.choice_rows(_reverting(state, refused.tasks)),
                 "phase": state.phase,
                 "tasks": list(refused.tasks),
                 "lines": list(difference.diff.lines()),
@@ -278,6 +278,6 @@ def _confirm(services: Services, request: Request, proposal: Proposal) -> None:
     )
     words = f"Nothing was written: the amendment of phase {phase} needs your confirmation."
     details: dict[str, Any] = {"contract_hash": new.hash, "lines": changes, "evidence": list(evidence)}
-    details["choices"] = actions.rows(question.choices)
+    details["choices"] = actions.choice_rows(question.choices)
     if not question.agreed(services.asker.ask(question)):
         raise Refusal("amend.not-confirmed", words, hint=question.choices[0].command, details=details)

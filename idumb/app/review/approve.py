@@ -276,7 +276,7 @@ def _confirm(services: Services, contract: Contract, approval: Grant, covered: t
         "nothing happens",
     )
     words = f"Contract {contract.hash[:16]} of phase {contract.phase} was not approved."
-    details = actions.details(question, contract_hash=contract.hash)
+    details = actions.offer_of(question, contract_hash=contract.hash)
     if not question.agreed(services.asker.ask(question)):
         raise Refusal("approval.not-given", words, hint=question.choices[0].command, details=details)
 

@@ -30,7 +30,7 @@ _WHY = (
     " these programs."
 )
 _SHOWN_PATHS = 8
-_REHEARSAL = " A dry run runs the same commands in a copy of the working tree, and then removes the copy."
+_DRY_RUN = " A dry run runs the same commands in a copy of the working tree, and then removes the copy."
 
 
 def ensure(services: Services, contract: Contract, request: RunRequest) -> None:
@@ -41,10 +41,10 @@ def ensure(services: Services, contract: Contract, request: RunRequest) -> None:
     If the phase will be verified, the same question covers verifier and skeptic. Without consent to them the run
     still works; the verification then reports that they were not asked.
     """
-    approve, rehearsal = request.approve, request.rehearsal
+    approve, dry_run = request.approve, request.dry_run
     if request.approval is not None:
         phase_grants.import_signed(services, contract, request.approval)
-    judged, strict = request.verify and not rehearsal, STRICT in (contract.mode, request.mode)
+    judged, strict = request.verify and not dry_run, STRICT in (contract.mode, request.mode)
     agreed = PhaseGrants(services, contract)
     if strict:
         agreed.approval()
@@ -58,16 +58,16 @@ def ensure(services: Services, contract: Contract, request: RunRequest) -> None:
         for name, problem in needs.unusable(services, contract):
             raise needs.cannot_start(name, problem) from problem
         asked = missing if need.digest in approve or judged else work
-        subject = _consent_text(services, contract, need, asked, rehearsal=rehearsal)
+        subject = _consent_text(services, contract, need, asked, dry_run=dry_run)
         asking.ask(services, need, asked, subject, approve)
     elif judges and judged and (need.digest in approve or (not approve and services.asker.interactive)):
         asking.ask(services, need, judges, role_calls.consent_subject(services, need, judges), approve)
-    if not rehearsal:
+    if not dry_run:
         phase_grants.require_accepted(services, contract, strict=strict, asks=not strict)
 
 
 def _consent_text(
-    services: Services, contract: Contract, need: Need, missing: Sequence[Change], *, rehearsal: bool
+    services: Services, contract: Contract, need: Need, missing: Sequence[Change], *, dry_run: bool
 ) -> ConsentText:
     judges = [change.name for change in missing if change.name in needs.JUDGES]
     invalid = None
@@ -79,14 +79,14 @@ def _consent_text(
         changes = [invalid.words, *differs.get("evidence", ())]
     subject = contract_in_words(contract)
     what, yes, means = f"Run {subject}", "run it", f"consent is recorded ({need.digest[:16]})"
-    if rehearsal:
+    if dry_run:
         what, yes = f"Dry run: rehearse {subject} in a temporary copy", "run the dry run"
         means = "the commands run in a copy; your files do not change, and no consent is recorded"
     if judges:
         what += f", and ask the {' and the '.join(judges)}"
     return ConsentText(
         what,
-        _WHY + _REHEARSAL * rehearsal,
+        _WHY + _DRY_RUN * dry_run,
         (
             *changes,
             *contract_lines(services, contract, need.parts),
@@ -98,7 +98,7 @@ def _consent_text(
         phase_grants.no_consent_message(contract, invalid, missing),
         {"contract_hash": contract.hash, **{k: v for k, v in differs.items() if k != "evidence"}},
         contract.phase,
-        waits=not rehearsal and bool(services.plans.plans(contract.folder)),  # that of a quick task is not written yet
+        waits=not dry_run and bool(services.plans.plans(contract.folder)),  # that of a quick task is not written yet
     )
 
 

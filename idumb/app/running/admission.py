@@ -53,7 +53,7 @@ def startable_contract(services: Services, request: RunRequest) -> Contract:
     """Return the checked contract. An amendment that was killed after it had written the plan is finished first."""
     contract = plan_checks.startable_contract(services, loading.load_phase(services, request.phase))
     state = run_lookup.latest_run(services, contract.phase)
-    if state is not None and not request.rehearsal and contract_versions.was_agreed(services, state, contract):
+    if state is not None and not request.dry_run and contract_versions.was_agreed(services, state, contract):
         from idumb.app.review import amend  # it imports much, and a command is rarely killed there
 
         amend.amend(services, amend.Request(state.phase, from_file=True, yes=True), services.consent.person())
@@ -64,7 +64,7 @@ def require_ready(
     services: Services, contract: Contract, state: RunState | None, request: RunRequest, *, runs: bool = True
 ) -> None:
     """Refuse unless programs can work here, nobody changed how git works, and you agreed to what runs, if it `runs`."""
-    if not request.in_place and not request.rehearsal:
+    if not request.in_place and not request.dry_run:
         services.checkouts.require_place()
     preconditions.require_guarded_files(services, state, request.accept_git)
     preconditions.require_repository(services)

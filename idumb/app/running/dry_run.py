@@ -36,7 +36,7 @@ _UNFORESEEN = frozenset({UNDECLARED, STOPPED, SECRET})
 _VERBS = {(False, True): "created", (True, False): "deleted", (True, True): "modified"}
 
 
-class _Rehearsal(Struct, frozen=True):
+class _DryRun(Struct, frozen=True):
     """How the rehearsal ended.
 
     `before` is the user's tree, `after` the copy's. `held` are the tasks that were not rehearsed, with reasons;
@@ -62,14 +62,14 @@ def rehearse(services: Services, request: RunRequest) -> Result:
     contract, newest = _prepared(services, request)
     run = Action.of(request.command, phase_ids.step_plan_path(contract.phase) or contract.phase)
     named_paths = sorted({path for task in contract.tasks.values() for path in ledger.named_paths(task.files)})
-    with services.open_rehearsal(named_paths) as copy:  # if there is no place for it, another dry run would fail too
+    with services.open_dry_run(named_paths) as copy:  # if there is no place for it, another dry run would fail too
         try:
-            rehearsal = _run(copy, contract, newest, request, named_paths)
-            return _answer(rehearsal, services.settings.git.commit, run)
+            ended = _run(copy, contract, newest, request, named_paths)
+            return _answer(ended, services.settings.git.commit, run)
         except IdumbError as problem:
             problem.step = again(services)
             words = "run the dry run again", "nothing of it remains that could continue"
-            problem.details["choices"] = actions.rows((Choice("again", *words, again(services)),))
+            problem.details["choices"] = actions.choice_rows((Choice("again", *words, again(services)),))
             raise
 
 
@@ -97,7 +97,7 @@ def _prepared(services: Services, request: RunRequest) -> tuple[Contract, RunSta
 
 def _run(
     copy: Services, contract: Contract, newest: RunState | None, request: RunRequest, also: Sequence[str]
-) -> _Rehearsal:
+) -> _DryRun:
     """Rehearse the run in the copy."""
     with operation.owned(copy, request.command) as owned:
         journal = owned.journal(RunState())
@@ -110,7 +110,7 @@ def _run(
         rehearsed = replace(request, verify=request.verify and not held)
         result = run_lifecycle.run_to_end(copy, journal, contract, rehearsed)
         after = copy.trees.scan(also)
-    return _Rehearsal(copy, contract, journal.state, result, before, after, held, earlier)
+    return _DryRun(copy, contract, journal.state, result, before, after, held, earlier)
 
 
 def _carry_over(journal: Journal, contract: Contract, newest: RunState | None) -> frozenset[str]:
@@ -141,7 +141,7 @@ def _skip_unrehearsable(journal: Journal, contract: Contract, earlier: frozenset
     return held
 
 
-def _answer(ended: _Rehearsal, policy: str, run: Action) -> Result:
+def _answer(ended: _DryRun, policy: str, run: Action) -> Result:
     ran, phase = ended.result.data, ended.contract.phase
     data: dict[str, Any] = {
         "run": None,
@@ -163,7 +163,7 @@ def _answer(ended: _Rehearsal, policy: str, run: Action) -> Result:
     # Its questions are gone, with the copy.
     details = {**{k: v for k, v in ended.result.details.items() if k != "decisions"}, "run": None}
     correct = Choice("correct", "correct the plan", "nothing was recorded", Action.of("check-plan", phase))
-    details["choices"] = actions.rows((correct,))
+    details["choices"] = actions.choice_rows((correct,))
     data["next"] = [Action.of("check-plan", phase)]
     exit_code, again = errors.EXIT_FAILED, f"Correct the plan, then {run} --dry-run"
     why = ended.result.failure[1] if ended.result.failure else ran["reason"]
@@ -175,7 +175,7 @@ def _answer(ended: _Rehearsal, policy: str, run: Action) -> Result:
     return Result(data, exit_code, ended.result.warnings, failure, details)
 
 
-def _predicted(ended: _Rehearsal, policy: str) -> dict[str, Any]:
+def _predicted(ended: _DryRun, policy: str) -> dict[str, Any]:
     """Return `data.dry_run`: the tasks, the diff, the commits that a run would make in order, and what was skipped."""
     trees, state, contract = ended.services.trees, ended.state, ended.contract
     changes = [c for c in trees.changes(ended.before, ended.after) if not paths.matches_any(c.path, paths.OWN_FILES)]
@@ -212,7 +212,7 @@ def _predicted(ended: _Rehearsal, policy: str) -> dict[str, Any]:
     }
 
 
-def _task(ended: _Rehearsal, statuses: Mapping[str, str], task: str) -> dict[str, Any]:
+def _task(ended: _DryRun, statuses: Mapping[str, str], task: str) -> dict[str, Any]:
     why = ended.held.get(task) or ended.state.tasks[task].reason
     if statuses[task] == outcome.BLOCKED:
         why = f"needs {', '.join(schedule.blockers(ended.contract, statuses, task))}"

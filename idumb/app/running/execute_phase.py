@@ -56,7 +56,7 @@ def phase_of_step_plan(path: str) -> str:
             "plan.no-step-plan",
             f"{path} is not a step plan: its name does not end in {' or '.join(phase_ids.STEP_PLAN_SUFFIXES)}.",
             hint=Action.of("help", "step-plans"),
-            details={"choices": actions.rows((run,) * is_phase)},
+            details={"choices": actions.choice_rows((run,) * is_phase)},
         )
     if path == ".." or path.startswith("../"):
         raise InputError(

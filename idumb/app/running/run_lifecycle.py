@@ -92,13 +92,13 @@ def start_run(services: Services, journal: Journal, contract: Contract, request:
         plans_object=plans,
         mode=request.mode or contract.mode,
         approval=phase_grants.newest_nonce(services, contract),
-        policy=COMMIT_NONE if request.rehearsal else services.settings.git.commit,
+        policy=COMMIT_NONE if request.dry_run else services.settings.git.commit,
         base_commit=head.commit,
         base_tree=base.tree,
         base_snapshot=base.commit,
         branch=head.branch,
         tasks=[[task, digests[task]] for task in contract.order],
-        reports=REPORTS_NONE if request.rehearsal else services.settings.reports_of(contract.phase),
+        reports=REPORTS_NONE if request.dry_run else services.settings.reports_of(contract.phase),
         guarded=dict(services.history.state().guarded),
     )
     events = [started]
@@ -198,7 +198,7 @@ def close(
         except Refusal:
             verify_work.publish(services, journal, contract, None)
             raise
-        verification = verify_work.judge(services, journal, contract, asks=not request.rehearsal)
+        verification = verify_work.judge(services, journal, contract, asks=not request.dry_run)
         contract = contract_versions.append_answers(services, journal, contract)
     published = verify_work.publish(services, journal, contract, verification)
     warnings = (*published, *phase_evidence.missing_opinions(verification), *remember.offer(services, journal))
@@ -284,7 +284,7 @@ def _incomplete(
     data["failure"] = None if failed is None else failure
     details = {**failure, **({"decisions": [d["id"] for d in questions]} if questions else {})}
     if data["outcome"] == "paused":
-        details["choices"] = data["choices"] = actions.rows(actions.for_paused(state))
+        details["choices"] = data["choices"] = actions.choice_rows(actions.for_paused(state))
     hint = data["next"][0]
     if ending.kind == "waiting" and not questions and hint.program == "idumb":
         task = state.tasks.get(ending.task or "")

@@ -169,7 +169,7 @@ def _confirm_skip(services: Services, contract: Contract, task: str, why: str, t
         task=task,
     )
     if not question.agreed(services.asker.ask(question)):
-        words, details = f"Nothing was changed. {what}.", actions.details(question, tasks=list(blocked))
+        words, details = f"Nothing was changed. {what}.", actions.offer_of(question, tasks=list(blocked))
         raise Refusal("skip.not-confirmed", words, hint=question.choices[0].command, details=details)
 
 

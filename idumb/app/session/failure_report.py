@@ -91,11 +91,11 @@ def choices(services: Services, contract: Contract, state: RunState, task: str) 
     if task_state.status not in (outcome.FAILED, outcome.WAITING):
         return []
     if task_state.work.deviations:
-        return actions.rows(_for_deviations(services, contract, state, task))
+        return actions.choice_rows(_for_deviations(services, contract, state, task))
     if task_state.status == outcome.WAITING:
         return []
     mine = contracts.in_editor(contract.plan_of(task), contract.tasks[task], services.settings)
-    return actions.rows(_for_failed(contract.phase, task, in_editor=mine))
+    return actions.choice_rows(_for_failed(contract.phase, task, in_editor=mine))
 
 
 def _for_failed(phase: str, task: str, *, in_editor: bool) -> tuple[Choice, ...]:
@@ -127,7 +127,7 @@ def _deviation(services: Services, contract: Contract, state: RunState, task: st
         "what": f"{task_state.id} changed files it does not declare",
         "why": questions.NOT_DELIVERED,
         "evidence": list(task_state.work.deviations),
-        "choices": actions.rows(_for_deviations(services, contract, state, task)),
+        "choices": actions.choice_rows(_for_deviations(services, contract, state, task)),
     }
 
 

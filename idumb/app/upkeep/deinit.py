@@ -72,7 +72,7 @@ def _require_alone(services: Services) -> None:
             f"Nothing was removed: {wording.listed(others)} {'has' if len(others) == 1 else 'have'} runs in this"
             " repository too, and one event log holds the history of all projects.",
             hint=every.command,
-            details={"projects": others, "choices": actions.rows((every,))},
+            details={"projects": others, "choices": actions.choice_rows((every,))},
         )
 
 

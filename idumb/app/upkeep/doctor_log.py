@@ -221,7 +221,7 @@ class _Projections(Struct, frozen=True):
     def _render(self) -> Iterator[tuple[str, str]]:
         services = self.services
         for state in run_lookup.latest_runs(services):
-            contract = loading.kept_contract(services, state)
+            contract = loading.find_locked_contract(services, state)
             if contract is not None:
                 text = services.documents.progress(state, schedule.statuses(contract, state))
                 yield progress_path(state.phase), text
@@ -240,7 +240,7 @@ class _Projections(Struct, frozen=True):
             state = run_lookup.run_of(self.services, run)
             # The documents of another branch are on that branch. Written here, they would block a checkout.
             in_files = state.branch == branch and not state.reports_in_log
-            contract = loading.kept_contract(self.services, state) if in_files else None
+            contract = loading.find_locked_contract(self.services, state) if in_files else None
             if contract is None:
                 continue
             documents.update(projections.handovers(self.services, state, contract))

@@ -212,7 +212,7 @@ def _ask(services: Services, current: str) -> str:
             "init.not-confirmed",
             f"Nothing was written: you are in {current}, and the top of the repository is {services.root}.",
             hint=Action.of("init", "--here"),
-            details={"folder": current, "root": services.root, "choices": actions.rows(ways)},
+            details={"folder": current, "root": services.root, "choices": actions.choice_rows(ways)},
         )
     return answer.choice
 

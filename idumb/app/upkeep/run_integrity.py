@@ -52,7 +52,7 @@ def _faults(services: Services, id: str) -> Iterator[dict[str, Any]]:
                 yield _fault(event.seq, event.kind, why)
             replay.apply(state, event)
             if state.contract.version != version:
-                contract, version = loading.kept_contract(services, state), state.contract.version
+                contract, version = loading.find_locked_contract(services, state), state.contract.version
             task = None if contract is None else contract.tasks.get(event.task or "")
             if contract is not None and task is not None and "record" in event.payload:
                 attempt.loaded(event.payload["record"], task, contract.plan_of(task.id), 0.0)
@@ -134,7 +134,7 @@ def _progress(services: Services, state: RunState) -> Iterator[_Said]:
         text = services.files.read(progress_path(state.phase))
     except OSError:  # what cannot be read says nothing
         return
-    contract = loading.kept_contract(services, state)
+    contract = loading.find_locked_contract(services, state)
     if text is None or contract is None or services.owner.holder() is not None:
         return
     recorded = _fields(text)

@@ -52,7 +52,7 @@ class Rerun(Struct, frozen=True):
 def cloned(services: Services, contract: Contract, place: Place, left: frozenset[str]) -> Iterator[Proof | None]:
     """Open a fresh clone that shows what a place has; None if that no longer exists."""
     head = place.commit or place.head
-    with services.interrupts.armed(), services.open_as_stranger(head, left) as (clone, checks):
+    with services.interrupts.armed(), services.open_fresh_clone(head, left) as (clone, checks):
         tree = _tree(services, clone, place)
         if tree is None:
             yield None

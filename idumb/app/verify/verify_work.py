@@ -55,7 +55,7 @@ def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: S
             f"Phase {contract.phase} has unfinished tasks, and --gaps needs every task done or skipped:"
             f" {wording.listed(unfinished)}",
             hint=Action.of("resume", contract.phase),
-            details={"phase": contract.phase, "choices": actions.rows((now,))},
+            details={"phase": contract.phase, "choices": actions.choice_rows((now,))},
         )
     roles = needs.bound_judges(services) if asks else ()
     if roles:

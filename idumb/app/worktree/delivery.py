@@ -140,7 +140,7 @@ def _changed(task: str, paths: list[str]) -> Refusal:
         "task.changed-since",
         f"{task} was built from other files: these have changed here since: {wording.listed(paths)}",
         hint=take.command,
-        details={"paths": paths, "task": task, "choices": actions.rows((take, aside))},
+        details={"paths": paths, "task": task, "choices": actions.choice_rows((take, aside))},
     )
 
 
