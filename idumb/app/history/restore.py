@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 
@@ -121,8 +121,8 @@ def restore_paths(
         journal.append("rollback.abandoned", reason="; ".join(f"{c.path} {c.why}" for c in conflicts))
         raise restore_conflicts.refusal(services, target, before, conflicts)
     # The user changed a path when others were already restored, so the rest is restored too.
-    paths, user_changed = _restore_rest(services, journal.state) if conflicts else (target.paths, ())
-    return _record(services, journal, contract, paths, user_changed)
+    restored = _restore_rest(services, journal.state) if conflicts else Restored(target.paths)
+    return _record(services, journal, contract, restored)
 
 
 def _untouched(services: Services, target: Target, before: Snapshot, conflicts: Sequence[Conflict]) -> bool:
@@ -138,44 +138,47 @@ def finish_interrupted(services: Services, journal: Journal, contract: Contract)
     if intended is None:
         return None
     services.reporter.note(f"Finishing the interrupted {intended['words']}")
-    done = _record(services, journal, contract, *_restore_rest(services, journal.state))
+    done = _record(services, journal, contract, _restore_rest(services, journal.state))
     for words in skipped_warnings(done):
         services.reporter.note(words)
     return done
 
 
-def _restore_rest(services: Services, state: RunState) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Restore the rest of an interrupted restore; return the restored paths and those that the user changed."""
+class Restored(NamedTuple):
+    """The paths that are restored, and those that stay, because the user changed them."""
+
+    paths: tuple[str, ...]
+    changed: tuple[str, ...] = ()
+
+
+def _restore_rest(services: Services, state: RunState) -> Restored:
+    """Restore the rest of an interrupted restore."""
     intended = state.restoring or {}
     committed, expected, after = (intended[f"{name}_tree"] for name in ("committed", "expected", "after"))
     paths = intended["paths"]
     entry, present = services.trees.entry, services.trees.scan(paths)
     finished = {p for p in paths if entry(present, p) == entry(after, p) != entry(committed, p)}
-    restored, user_changed = _restore_unchanged(services, committed, expected, [p for p in paths if p not in finished])
-    return tuple(p for p in paths if p in finished or p in restored), user_changed
+    restored = _restore_unchanged(services, committed, expected, [p for p in paths if p not in finished])
+    return Restored(tuple(p for p in paths if p in finished or p in restored.paths), restored.changed)
 
 
-def _restore_unchanged(
-    services: Services, target: str, expected: str, paths: Sequence[str]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Restore these paths but those that the user changed; return both kinds."""
+def _restore_unchanged(services: Services, target: str, expected: str, paths: Sequence[str]) -> Restored:
+    """Restore these paths but those that the user changed."""
     user_changed: tuple[str, ...] = ()
     while conflicts := services.trees.restore(target, expected, paths):
         user_changed = (*user_changed, *(c.path for c in conflicts))
         paths = [path for path in paths if path not in user_changed]
-    return tuple(paths), user_changed
+    return Restored(tuple(paths), user_changed)
 
 
-def _record(
-    services: Services, journal: Journal, contract: Contract, paths: Sequence[str], not_restored: tuple[str, ...]
-) -> RestoreResult:
+def _record(services: Services, journal: Journal, contract: Contract, restored: Restored) -> RestoreResult:
     """Commit what is restored, bring uncommitted work back on top of it, and record the result."""
-    state, intended = journal.state, journal.state.restoring
+    paths, state, intended = restored.paths, journal.state, journal.state.restoring
     if intended is None:
         raise AssertionError("the intent of a restore is recorded first")
     kind = f"{intended['command']}.completed"
     payload = {name: intended[name] for name in ("operation", "tasks", "before", "before_tree", "after_tree")}
-    payload |= {**intended["said"], "paths": list(paths), "left": list(not_restored)}
+    payload |= {**intended["said"], "paths": list(paths), "left": list(restored.changed)}
     reports = _reports(services, _state_after(state, kind, payload), contract, intended["tasks"])
     commit, reports_committed = (
         _commit(services, state, intended, paths, reports) if state.policy == COMMIT_TASK else (None, ())
@@ -183,9 +186,9 @@ def _record(
     committed, after = intended["committed_tree"], intended["after_tree"]
     entry = services.trees.entry
     on_top = [p for p in paths if entry(committed, p) != entry(after, p)] if committed != after else []
-    _, user_changed = _restore_unchanged(services, after, committed, on_top)
-    not_restored = (*not_restored, *user_changed)
-    payload |= {"paths": [p for p in paths if p not in user_changed], "left": list(not_restored), "commit": commit}
+    changed = _restore_unchanged(services, after, committed, on_top).changed
+    not_restored = (*restored.changed, *changed)
+    payload |= {"paths": [p for p in paths if p not in changed], "left": list(not_restored), "commit": commit}
     events = [journal.event(kind, **payload)]
     events += [journal.event(each["kind"], each["task"], **each["payload"]) for each in intended["then"]]
     if reports_committed:
