@@ -154,11 +154,11 @@ def checkpoints(
 def write_progress_if_due(context: RunContext) -> None:
     """Write progress.json, at most every two seconds, so that long runs stay linear."""
     moment = context.services.clock.monotonic()
-    if moment < context.notes.get("progress", moment):
+    if moment < context.progress.due:
         return
     write_progress(context.services, context.contract, context.state)
     now = context.services.clock.monotonic()
-    context.notes["progress"] = now + max(EVERY_SECONDS, _PAUSE * (now - moment))
+    context.progress.due = now + max(EVERY_SECONDS, _PAUSE * (now - moment))
 
 
 def write_at_stop(services: Services, contract: Contract, state: RunState) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
-from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -36,6 +35,12 @@ class Locked(Struct):
     programs: tuple[str, ...] = ()
 
 
+class Progress(Struct):
+    """When progress.json is written next, in monotonic seconds."""
+
+    due: float = 0.0
+
+
 class RunRequest(Struct, frozen=True):
     """What a person asks of a run, as flags of `command`; None means that the configuration decides.
 
@@ -64,8 +69,7 @@ class RunRequest(Struct, frozen=True):
 class RunContext(Struct, frozen=True, dict=True):
     """What all attempts of a run share: ports, journal, workspace, and what the run is locked to.
 
-    `workspace`: where its programs work. `notes`: what a part of an attempt remembers until the next one, by its name.
-    `noted`: what this command has told already.
+    `workspace`: where its programs work. `noted`: what this command has told already.
     """
 
     services: Services
@@ -75,7 +79,7 @@ class RunContext(Struct, frozen=True, dict=True):
     agents: Agents
     checks: Checks
     request: RunRequest
-    notes: dict[str, Any] = field(default_factory=dict)
+    progress: Progress = field(default_factory=Progress)
     locked: Locked = field(default_factory=Locked)
     noted: set[str] = field(default_factory=set)
 
