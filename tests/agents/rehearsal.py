@@ -1,19 +1,16 @@
-"""A small project with tests of its own, the script that a model plays in it, and ways to build the same plan."""
+"""A small project with tests of its own, and the script that a model plays in it."""
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from idumb.domain import model_script
-from idumb.domain.model_script import Call
 from idumb.markdown import model_script as scripts
 from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
-from tests.support.project import Project, edit, write
+from tests.support.project import Project
 
 SCRIPT = Path(__file__).with_name("rehearsal.md")
 PLAN = ".planning/phases/1/01-PLAN.md"
@@ -64,61 +61,6 @@ def tokens(title: str) -> tuple[int, int]:
     """Return the usage that a rule reports, summed over its answers."""
     answers = _rule(title).answers
     return sum(a.tokens_in or 0 for a in answers), sum(a.tokens_out or 0 for a in answers)
-
-
-def changes(task: str) -> list[Call]:
-    """Return the changes that the scripted builder makes in a task, in order."""
-    calls = [call for answer in _rule(task).answers for call in answer.calls]
-    return [call for call in calls if call.action in {model_script.WRITE, model_script.EDIT}]
-
-
-def with_steps(text: str) -> str:
-    """The same plan, whose tasks bring their changes as steps."""
-    parts = re.split(r"(?m)^(?=### )", text.rstrip("\n") + "\n\n")
-    sections = [part + _fence(part[4:9]) if part.startswith("### ") else part for part in parts]
-    return "".join(sections)
-
-
-def _fence(task: str) -> str:
-    lines = "\n".join(f"- {json.dumps(_step(call))}" for call in changes(task))
-    return f"```yaml steps\n{lines}\n```\n\n"
-
-
-def _step(call: Call) -> Mapping[str, Any]:
-    values = {name: str(value) for name, value in call.values.items()}
-    if call.action == model_script.WRITE:
-        return write(values["path"], values["content"])
-    return edit(values["path"], values["old"], values["new"])
-
-
-def make_by_hand(folder: Path, task: str) -> None:
-    """Make the changes of a task without idumb."""
-    for call in changes(task):
-        values = {name: str(value) for name, value in call.values.items()}
-        place = folder / values["path"]
-        if call.action == model_script.WRITE:
-            place.write_text(values["content"], encoding="utf-8")
-        else:
-            text = place.read_text(encoding="utf-8")
-            assert text.count(values["old"]) == 1
-            place.write_text(text.replace(values["old"], values["new"]), encoding="utf-8")
-
-
-def clone(of: Project, commit: str, place: Path) -> Project:
-    """A fresh clone, at a commit, with an identity of its own."""
-    of.repo.git("clone", "--quiet", str(of.folder), str(place))
-    repo = GitSandbox(place)
-    repo.git("config", "user.name", "Pat Tester")
-    repo.git("config", "user.email", "pat@example.invalid")
-    repo.git("reset", "--quiet", "--hard", commit)
-    return Project(repo, place)
-
-
-def tree(repo: GitSandbox) -> str:
-    """The id of HEAD's tree without idumb's own files, whose reports tell of times and runs."""
-    lines = repo.git("ls-tree", "HEAD").splitlines()
-    kept = [line for line in lines if line.split("\t")[1] not in (".idumb", ".planning")]
-    return repo.git("mktree", given="".join(f"{line}\n" for line in kept).encode())
 
 
 def used(events: Sequence[Mapping[str, Any]], *path: str) -> list[tuple[int, int]]:

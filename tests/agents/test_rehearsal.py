@@ -1,14 +1,12 @@
-"""A phase planned, built, judged and verified by a real agent, and the same plan by every other kind of builder."""
+"""A phase planned, built, judged and verified by a real agent."""
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
 
 from tests.agents import installed, rehearsal
-from tests.agents.inside import PORT
 from tests.agents.installed import Ended
 from tests.support import approvals
 from tests.support.gitrepo import GitSandbox
@@ -43,29 +41,16 @@ def outside(home: Path) -> set[str]:
     return {name for name in written if not name.startswith(("state/idumb/", "state/idumb-checkouts/"))}
 
 
-def test_claude_plans_builds_and_verifies_a_phase_and_others_build_the_same_tree(
-    sandbox: GitSandbox, home: Path, tmp_path: Path
-) -> None:
-    """R-ADAPT-2, R-ADAPT-4, R-ADAPT-5, R-ADAPT-7."""
-    for name in ("claude", installed.ACP):
-        installed.program(name)
+def test_claude_plans_builds_judges_and_verifies_a_phase(sandbox: GitSandbox, home: Path) -> None:
+    """R-ADAPT-2, R-ADAPT-4, R-ADAPT-5."""
+    installed.program("claude")
     before = outside(home)
     project = rehearsal.project(sandbox)
     roles = {role: {"binding": "real"} for role in ROLES}
     installed.configure(project, "claude", {"validator": "real", "roles": roles})
     plan_it(project)
-    planned = project.repo.head()
     build_it(project)
     verify_it(project)
-    expected = rehearsal.tree(project.repo)
-    trees = {}
-    for how, build in {"acp": by_acp, "model": by_model, "steps": by_steps, "editor": in_the_editor}.items():
-        other = rehearsal.clone(project, planned, tmp_path / how)
-        build(other)
-        assert set(other.statuses().values()) == {"completed"}, how
-        assert other.repo.status() == []
-        trees[how] = rehearsal.tree(other.repo)
-    assert trees == dict.fromkeys(trees, expected)
     assert outside(home) == before
 
 
@@ -114,43 +99,5 @@ def verify_it(project: Project) -> None:
     assert project.repo.status() == []
 
 
-def by_acp(project: Project) -> None:
-    installed.configure_acp(project)
-    approved(project)
-    # This version looks for statistics of plugins on another host, whatever it is told; there is none.
-    ended = installed.alone(project, "claude", rehearsal.SCRIPT, "execute-phase", "1", "--json")
-    assert ended.code == 0, ended.out + ended.err
-    assert reported_usage(project) == [rehearsal.tokens(task) for task in rehearsal.TASKS]
-
-
 def reported_usage(project: Project) -> list[tuple[int, int]]:
     return rehearsal.used(project.events("1", "--kind", "attempt.finished"), "builder")
-
-
-def by_model(project: Project) -> None:
-    options = {"base_url": f"http://127.0.0.1:{PORT}/v1"}
-    binding = {"adapter": "model", "model": "openai:fake", "options": options}
-    project.configure(json.dumps({"builder": "one", "bindings": {"one": binding}}))
-    approved(project)
-    ended = beside(project, "execute-phase", "1")
-    assert ended.code == 0, ended.out + ended.err
-    assert reported_usage(project) == [rehearsal.tokens(task) for task in rehearsal.TASKS]
-
-
-def by_steps(project: Project) -> None:
-    (project.folder / rehearsal.PLAN).write_text(rehearsal.with_steps(rehearsal.plan()), encoding="utf-8")
-    project.configure("")
-    approved(project)
-    assert project.json("execute-phase", "1").code == 0
-
-
-def in_the_editor(project: Project) -> None:
-    project.configure("builder: editor\n")
-    approved(project)
-    for task in rehearsal.TASKS:
-        assert project.json("next", "1").data["task"]["id"] == task
-        assert project.json("start", task).code == 0
-        rehearsal.make_by_hand(project.folder, task)
-        submitted = project.json("submit", task)
-        assert (submitted.code, submitted.data["accepted"]) == (0, True), submitted.out
-    assert submitted.data["ended"]["outcome"] == "complete"
