@@ -1,9 +1,9 @@
 """A scripted agent that speaks the Agent Client Protocol: it does what its arguments say, one after the other.
 
-`write PATH` asks and writes if it may, `sneak PATH` writes without asking, `run COMMAND` asks to run it, `say TEXT`,
-`stop REASON`, `ask METHOD` asks the client for something, `error CODE TEXT`, `junk`, `die`, `hang`, `fork`,
-`protest TEXT` hangs until it is stopped, and answers with an error then. With `options` the model is chosen as a
-setting of the session, with `listed` one of two, with `fixed` not at all.
+`write PATH` asks and writes if it may, `run COMMAND` asks to run it, `say TEXT`, `stop REASON`, `ask METHOD` asks the
+client for something, `error CODE TEXT`, `junk`, `die`, `hang`, `fork`, `protest TEXT` hangs until it is stopped, and
+answers with an error then. With `options` the model is chosen as a setting of the session, with `listed` one of two,
+with `fixed` not at all.
 """
 
 from __future__ import annotations
@@ -87,8 +87,6 @@ def work(words: list[str], prompt: Any) -> str:  # noqa: C901, PLR0912 - one bra
             path = words.pop(0)
             if may("edit", f"Write {path}", locations=[{"path": os.path.abspath(path)}]):
                 written(path)
-        elif word == "sneak":
-            written(words.pop(0))
         elif word == "run":
             command = words.pop(0)
             if may("execute", command, rawInput={"command": command}):

@@ -13,13 +13,12 @@ from typing import Any
 
 @dataclass(slots=True)
 class Response:
-    """One answer. `drip` are separately sent chunks, the last of them never; `length` is the header's value."""
+    """One answer; `length` is the header's value."""
 
     body: bytes
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     silent: bool = False
-    drip: bool = False
     length: int | None = None
 
 
@@ -74,21 +73,11 @@ class _Handler(BaseHTTPRequestHandler):
         for name, value in response.headers.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(response.body) if response.length is None else response.length))
-        if not response.drip:
-            self.send_header("Connection", "close")
+        self.send_header("Connection", "close")
         self.end_headers()
-        if not response.drip:
-            with contextlib.suppress(OSError):
-                self.wfile.write(response.body)
-            self.close_connection = True
-            return
-        for piece in response.body:
-            if self.chat.over.wait(0.02):
-                return
-            try:
-                self.wfile.write(bytes([piece]))
-            except OSError:
-                return
+        with contextlib.suppress(OSError):
+            self.wfile.write(response.body)
+        self.close_connection = True
 
     def log_message(self, format: str, *args: Any) -> None:
         pass
