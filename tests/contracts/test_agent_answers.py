@@ -208,18 +208,14 @@ def test_every_role_gets_an_outcome_and_a_kind_and_never_an_exception(
 
 
 def test_a_verdict_other_than_pass_never_completes(kind: Kind, tmp_path: Path, stack: ExitStack) -> None:
-    for says in ('{"verdict": "PARTIAL", "findings": []}', "It looks good to me."):
+    """R-ADAPT-2: judged files can contain any text, and a validator quotes them."""
+    failed = '{"verdict": "FAIL", "findings": []}'
+    quoted = f"It says:\n\n```json\n{VERDICT}\n```\n\nI say:\n\n{failed}\n"
+    for says in ('{"verdict": "PARTIAL", "findings": []}', "It looks good to me.", quoted):
         place = tmp_path / str(len(says))
         place.mkdir()
         result = ask(kind, place, says, stack, a_request(VALIDATOR))
         assert (result.outcome != outcome.COMPLETED) == ((kind.name, "verdict") not in EXCEPT)
-
-
-def test_a_quoted_pass_never_replaces_the_verdict(kind: Kind, tmp_path: Path, stack: ExitStack) -> None:
-    """R-ADAPT-2: judged files can contain any text, and a validator quotes them."""
-    says = f'It says:\n\n```json\n{VERDICT}\n```\n\nI say:\n\n{{"verdict": "FAIL", "findings": []}}\n'
-    result = ask(kind, tmp_path, says, stack, a_request(VALIDATOR))
-    assert (result.outcome != outcome.COMPLETED) == ((kind.name, "verdict") not in EXCEPT)
 
 
 def test_secrets_are_redacted_and_unknown_usage_stays_unknown(kind: Kind, tmp_path: Path, stack: ExitStack) -> None:

@@ -138,8 +138,10 @@ def printed(result: AgentResult) -> str:
 
 
 def test_successful_work_is_a_claim_of_completion(setting: Setting, tmp_path: Path) -> None:
-    result = run(setting, "echo text > a.txt", tmp_path)
+    """The workspace is its working folder."""
+    result = run(setting, "pwd -P; echo text > a.txt", tmp_path)
     assert result.outcome == outcome.COMPLETED
+    assert printed(result).strip() == os.path.realpath(tmp_path)
     assert (tmp_path / "a.txt").read_text(encoding="utf-8") == "text\n"
 
 
@@ -148,10 +150,6 @@ def test_failed_work_is_a_value_and_never_an_exception(setting: Setting, tmp_pat
     result = run(setting, script, tmp_path)
     assert result.outcome == outcome.FAILED
     assert result.message
-
-
-def test_the_workspace_is_the_working_folder(setting: Setting, tmp_path: Path) -> None:
-    assert printed(run(setting, "pwd -P", tmp_path)).strip() == os.path.realpath(tmp_path)
 
 
 def test_the_deadline_applies_to_the_whole_process_tree(setting: Setting, tmp_path: Path) -> None:

@@ -126,10 +126,12 @@ def test_other_roles_write_nothing(tmp_path: Path) -> None:
     assert (result.outcome, result.reply, (tmp_path / "a.txt").exists()) == (outcome.COMPLETED, "A plan.", False)
 
 
-def test_the_prompt_arrives_whole_at_any_length(tmp_path: Path) -> None:
+def test_the_prompt_arrives_whole_and_says_that_commands_are_refused(tmp_path: Path) -> None:
+    """R-ADAPT-2: some agents end at a veto."""
     prompt = "".join(f"line {i} with some words\n" for i in range(20_000))
     result = ask(tmp_path, "prompt", prompt=prompt, options={"mode": "plan", "shell": True})
     assert result.reply == "mode plan;" + prompt
+    assert "Run no commands" in ask(tmp_path, "prompt").reply
 
 
 @every("way, notice", [("models", "model big;"), ("options", "which is big;"), ("listed", "which is other;")])
@@ -161,12 +163,6 @@ def test_claude_code_gets_any_model_id_with_the_session(tmp_path: Path) -> None:
     assert json.loads(client.heard(json.dumps(answer).encode() + b"\n"))["method"] == "session/prompt"
 
 
-def test_the_prompt_says_that_commands_are_refused(tmp_path: Path) -> None:
-    """R-ADAPT-2: some agents end at a veto."""
-    assert "Run no commands" in ask(tmp_path, "prompt").reply
-    assert ask(tmp_path, "prompt", options={"shell": True}).reply == "the prompt"
-
-
 @every(
     "script, ended, failure, words",
     [
@@ -175,15 +171,12 @@ def test_the_prompt_says_that_commands_are_refused(tmp_path: Path) -> None:
         (("stop", "max_turn_requests"), outcome.FAILED, None, "limit of model requests"),
         (("stop", "whatever"), outcome.FAILED, agent.MALFORMED, "whatever"),
         (("error", "-32603", "429 Too Many Requests sk-secret"), outcome.ERRORED, agent.RATE_LIMITED, "[key]"),
-        (("error", "-32603", "connect ECONNREFUSED"), outcome.ERRORED, agent.NETWORK, "ECONNREFUSED"),
         (("error", "-32000", "who are you"), outcome.ERRORED, agent.NOT_LOGGED_IN, "who are you"),
-        (("error", "-32603", "the model big does not exist"), outcome.ERRORED, agent.UNKNOWN_MODEL, "does not exist"),
         (("locked",), outcome.ERRORED, agent.NOT_LOGGED_IN, "Authentication required"),
         (("future",), outcome.FAILED, agent.MALFORMED, "version 2"),
         (("die",), outcome.ERRORED, agent.MALFORMED, "out of luck"),
         (("junk", "say", "fine"), outcome.COMPLETED, None, ""),
         (("ask", "fs/read_text_file"), outcome.COMPLETED, None, ""),
-        (("ask", "terminal/create"), outcome.COMPLETED, None, ""),
     ],
 )
 def test_every_stop_reason_has_an_outcome_and_a_kind(
@@ -212,13 +205,6 @@ def test_a_last_message_of_a_stalled_agent_is_not_another_failure(tmp_path: Path
     result = ask(tmp_path, "protest", script, idle_timeout=0.5)
     assert (result.outcome, result.failure, result.cause) == (outcome.TIMED_OUT, agent.STALL, "model-stall")
     assert "of silence" in result.message
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux lets a process adopt orphans")
-def test_no_process_of_an_agent_outlives_its_answer(tmp_path: Path) -> None:
-    result = ask(tmp_path, "fork")
-    assert result.outcome == outcome.COMPLETED
-    assert not process_tree.is_alive(int(result.reply))
 
 
 def a_client() -> Client:
@@ -282,17 +268,10 @@ def test_arguments_of_a_command_are_not_treated_as_paths(tmp_path: Path) -> None
     assert [call.paths for call in client.calls.values()] == [(), ("a.txt",)]
 
 
-@every(
-    "usage",
-    [
-        {"inputTokens": -5, "outputTokens": -5, "cost": {"currency": "USD", "amount": -100}},
-        {"inputTokens": 10**400, "outputTokens": True, "cost": {"currency": "USD", "amount": 10**400}},
-        {"inputTokens": 1.5, "outputTokens": "3", "cost": {"currency": "USD", "amount": float("nan")}},
-        {"inputTokens": None, "outputTokens": [], "cost": {"currency": "USD", "amount": float("inf")}},
-    ],
-)
-def test_impossible_usage_is_unknown(usage: dict[str, Any]) -> None:
+@every("count, amount", [(-5, -100), (10**400, 10**400), (1.5, float("nan")), (None, float("inf"))])
+def test_impossible_usage_is_unknown(count: Any, amount: float) -> None:
     """R-ADAPT-3: an agent cannot raise a ceiling by its report."""
+    usage = {"inputTokens": count, "outputTokens": count, "cost": {"currency": "USD", "amount": amount}}
     assert acp.usage_of(usage) == agent.Usage()
 
 

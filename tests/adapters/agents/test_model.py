@@ -233,19 +233,15 @@ def test_every_fault_has_a_kind_and_is_not_retried_silently(server: ChatServer, 
 
 
 @needs_extra
-def test_time_turns_and_tokens_are_limited(server: ChatServer, tmp_path: Path) -> None:
+def test_time_silence_turns_and_tokens_are_limited(server: ChatServer, tmp_path: Path) -> None:
     result = ask(server, tmp_path, Response(b"", silent=True), deadline=0.5)
     assert (result.outcome, result.failure) == (outcome.TIMED_OUT, agent.STALL)
+    result = ask(server, tmp_path, Response(b"", silent=True), idle_timeout=0.2)
+    assert (result.outcome, result.failure, result.cause) == (outcome.TIMED_OUT, agent.STALL, "model-stall")
     again = chat_server.calls(("list_files", {}))
     endless = ask(server, tmp_path, again, options={"turns": 3})
     assert (endless.outcome, endless.failure) == (outcome.FAILED, None)
     assert ask(server, tmp_path, again, budget=Budget(tokens=20)).failure == agent.OVER_BUDGET
-
-
-@needs_extra
-def test_silence_ends_the_call_after_the_idle_timeout(server: ChatServer, tmp_path: Path) -> None:
-    result = ask(server, tmp_path, Response(b"", silent=True), idle_timeout=0.2)
-    assert (result.outcome, result.failure, result.cause) == (outcome.TIMED_OUT, agent.STALL, "model-stall")
 
 
 @needs_extra

@@ -24,6 +24,7 @@ from idumb.gates.shell_command import Hints, Shell
 from idumb.system import process_tree
 from tests.support import programs
 from tests.support.cases import every
+from tests.support.ended import has_ended
 from tests.support.patience import patient
 
 ALLOWED = ("PATH", "HOME")
@@ -212,29 +213,19 @@ def test_a_condition_reports_the_actual_state(tree: Path) -> None:
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the environment of other processes")
-def test_orphaned_processes_of_a_killed_executor_are_ended(tmp_path: Path) -> None:
+@every("clone, is_ended", [("", True), ("other", False)])
+def test_orphaned_processes_of_a_killed_executor_are_ended_but_not_those_of_another_clone(
+    tmp_path: Path, clone: str, *, is_ended: bool
+) -> None:
     name = f"run-{os.urandom(8).hex()}"  # the same tests may run elsewhere on this machine
-    environment = {"PATH": os.environ["PATH"], "IDUMB_RUN": name, "IDUMB_PLACE": f"{name}@{tmp_path}"}
+    environment = {"PATH": os.environ["PATH"], "IDUMB_RUN": name, "IDUMB_PLACE": f"{name}@{tmp_path / clone}"}
     with subprocess.Popen(["sleep", "1000"], env=environment, start_new_session=True) as orphan:
         while not process_tree.variable(orphan.pid, b"PATH"):
             pass  # a program that has only just been executed shows no environment for a moment
-        ended = checks(tmp_path, name)
-        assert ended.end_processes() == (orphan.pid,)
-        orphan.wait()
-        assert not process_tree.is_alive(orphan.pid)
-    assert ended.end_processes() == ()
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells the environment of other processes")
-def test_the_same_run_in_another_clone_keeps_its_processes(tmp_path: Path) -> None:
-    name = f"run-{os.urandom(8).hex()}"
-    environment = {"PATH": os.environ["PATH"], "IDUMB_RUN": name, "IDUMB_PLACE": f"{name}@{tmp_path / 'other'}"}
-    with subprocess.Popen(["sleep", "1000"], env=environment, start_new_session=True) as theirs:
-        while not process_tree.variable(theirs.pid, b"PATH"):
-            pass
-        assert checks(tmp_path, name).end_processes() == ()
-        assert process_tree.is_alive(theirs.pid)
-        theirs.kill()
+        assert checks(tmp_path, name).end_processes() == ((orphan.pid,) if is_ended else ())
+        assert has_ended(orphan.pid) if is_ended else process_tree.is_alive(orphan.pid)
+        orphan.kill()
+    assert checks(tmp_path, name).end_processes() == ()
 
 
 SKIPPED = "import unittest\n@unittest.skip('later')\nclass A(unittest.TestCase):\n    def test_a(self): self.fail()\n"

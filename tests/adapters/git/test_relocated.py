@@ -93,19 +93,14 @@ def test_programs_of_a_copied_environment_use_the_checkout(
     checkout.make_environment()
     install(checkout.user)
     assert checkout.run(".venv/bin/tool", place=checkout.user.root).split()[1].startswith(str(checkout.user.root))
+    before = checkout.user.ledger()
     checkout.bring()
     pkg = str(checkout.root / "src/pkg/__init__.py")
     assert checkout.run(".venv/bin/python", "-c", "import pkg; print(pkg.__file__)") == pkg
     assert checkout.run(".venv/bin/tool").split() == [str(checkout.root / ".venv"), pkg]
     assert checkout.provided.variables(str(checkout.root)) == {}
-
-
-def test_an_installation_in_the_checkout_changes_no_byte_of_the_user_s(checkout: Checkout) -> None:
-    checkout.make_environment()
-    before = checkout.user.ledger()
-    checkout.bring()
-    install = "import sysconfig, pathlib; pathlib.Path(sysconfig.get_path('purelib'), 'six.py').write_text('six')"
-    checkout.run(".venv/bin/python", "-c", install)
+    installs = "import sysconfig, pathlib; pathlib.Path(sysconfig.get_path('purelib'), 'six.py').write_text('six')"
+    checkout.run(".venv/bin/python", "-c", installs)
     assert (checkout.root / _SITE / "six.py").read_text() == "six"
     assert checkout.user.ledger() == before
 

@@ -30,14 +30,6 @@ def content(trees: GitTrees, tree: str, path: str) -> bytes:
     return trees.read(entry.oid)
 
 
-def test_a_scan_of_a_clean_checkout_is_the_tree_of_head(sandbox: GitSandbox, trees: GitTrees) -> None:
-    sandbox.write_all({"a.b": "1", "a-b": "2", "a/b": "3", "a0": "4", "z/y/x": "3"})
-    sandbox.write("run", "#!/bin/sh\n", mode=0o755)
-    sandbox.link("link", "a/b")
-    sandbox.commit()
-    assert trees.scan() == sandbox.git("rev-parse", "HEAD^{tree}")
-
-
 def test_a_scan_of_an_empty_working_tree_is_the_empty_tree(trees: GitTrees) -> None:
     assert trees.scan() == "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 

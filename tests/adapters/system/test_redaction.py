@@ -244,23 +244,17 @@ def test_cost_grows_linearly_with_the_number_of_hits() -> None:
     assert 0 < Counted.looked < 20 * len(lines)
 
 
-@every("before", ["line\n", "tab\t", "é", "\x07", 'Authorization: "'])
-def test_a_token_is_recognized_in_json_as_in_text(before: str) -> None:
-    """In JSON, the last character of an escape directly precedes the token."""
-    text = before + "ghp_" + "a1b2" * 9
-    assert Redactor().holds(text)
-    assert Redactor().holds(json.dumps({"text": text}))
-
-
 @every(
     "text",
     [
+        *(f"{before}ghp_{'a1b2' * 9}" for before in ("line\n", "tab\t", "é", "\x07", 'Authorization: "')),
         json.dumps({"Authorization": "Bearer abcdef123456"}),
         "Authorization:\tBearer abcdef123456",
         "Authorization: Bearer\tabcdef123456",
         "Authorization\t:\t Token\t\tabcdef123456",
     ],
 )
-def test_a_header_is_recognized_in_json_as_in_text(text: str) -> None:
+def test_a_token_and_a_header_are_recognized_in_json_as_in_text(text: str) -> None:
+    """In JSON, the last character of an escape directly precedes the token."""
     assert Redactor().holds(text)
     assert Redactor().holds(json.dumps({"headers": text}))
