@@ -78,7 +78,7 @@ class HandoffAgent(Adapter):
                 raise self._bad_option("has no folder")
             if not request.ticket:
                 raise self._bad_option("received a request without a ticket")
-            place = _Place(str(folder), self.question(request), request.ticket)
+            place = _Handoff(str(folder), self.question(request), request.ticket)
             place.write_request(_document(request, place, self._redact))
         except (AdapterError, OSError, FileProblem) as problem:
             return AgentResult(outcome.ERRORED, str(problem))
@@ -88,7 +88,7 @@ class HandoffAgent(Adapter):
             return AgentResult(outcome.WAITING, f"{words} ({answer})" if answer else words, session=place.name)
         return self._taken(request, place, answer)
 
-    def _awaited(self, place: _Place, request: AgentRequest, began: float) -> _Answer | str:
+    def _awaited(self, place: _Handoff, request: AgentRequest, began: float) -> _Answer | str:
         """Return the answer, or why there is none yet; "" if none was written."""
         times = [float(self._binding.options.get("wait", 0)), request.deadline]
         until = began + min(t for t in times if t is not None)
@@ -99,7 +99,7 @@ class HandoffAgent(Adapter):
                 return answer
             time.sleep(min(_TICK, remaining))
 
-    def _taken(self, request: AgentRequest, place: _Place, answer: _Answer) -> AgentResult:
+    def _taken(self, request: AgentRequest, place: _Handoff, answer: _Answer) -> AgentResult:
         text = self._redact(answer.text)
         failure: str | None = None
         work = model_tools.ModelTools(request, self._redact, self._equipment.guard, self._equipment.apply_patch)
@@ -158,7 +158,7 @@ class _Answer(Struct, frozen=True):
     text: str
 
 
-class _Place:
+class _Handoff:
     """The two files of one handoff."""
 
     def __init__(self, folder: str, question: str, ticket: str) -> None:
@@ -211,7 +211,7 @@ def _pair(line: str) -> tuple[str, str]:
     return name.strip(), value.split(" #")[0].strip().strip("\"'")
 
 
-def _document(request: AgentRequest, place: _Place, redact: Redact) -> str:
+def _document(request: AgentRequest, place: _Handoff, redact: Redact) -> str:
     head = (
         f"---\ntype: handoff\nhandoff: {place.name}\nrun: {json.dumps(request.run_id)}\n"
         f"subject: {json.dumps(request.subject)}\nrole: {request.role}\nanswer: {os.path.basename(place.answer)}\n---\n"
@@ -233,7 +233,7 @@ Put the verdict into the answer, in a fence that begins with ```json:
 """
 
 
-def _how(request: AgentRequest, place: _Place) -> str:
+def _how(request: AgentRequest, place: _Handoff) -> str:
     special = {BUILDER: _BUILD, VALIDATOR: _JUDGE}.get(request.role, "")
     schema = f"The answer is JSON of this schema: {json.dumps(dict(request.schema))}\n" if request.schema else ""
     return (

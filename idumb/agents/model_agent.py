@@ -112,9 +112,9 @@ class ModelAgent(Adapter):
         transcript = self._transcript(request)
         tell = transcript.line
         work = ModelTools(request, self._redact, self._equipment.guard, until=until, tell=tell)
-        talk = _Talk(options, request, work)
+        conversation = _Conversation(options, request, work)
         try:
-            ended = talk.converse()
+            ended = conversation.run()
         finally:
             work.close()
         tell(f"says: {ended.reply}" if ended.reply else f"{ended.outcome}: {ended.message}")
@@ -123,7 +123,7 @@ class ModelAgent(Adapter):
             outcome=ended.outcome,
             message=self._redact(ended.message),
             claimed_files=tuple(work.touched),
-            usage=talk.usage,
+            usage=conversation.usage,
             transcript=transcript.close(),
             output=wording.truncate(reply),
             steps=tuple(work.records),
@@ -132,7 +132,7 @@ class ModelAgent(Adapter):
             failure=ended.failure,
             reply=reply,
             handover=_handover(work) if ended.failure == agent.CONTEXT_EXHAUSTED else "",
-            model=talk.model,
+            model=conversation.model,
         )
 
     def _options(self, model: str | None) -> _Options:
@@ -182,7 +182,7 @@ class ModelAgent(Adapter):
         return value
 
 
-class _Talk:
+class _Conversation:
     """One conversation: a request of the engine, and as many requests to the model as its tools need."""
 
     def __init__(self, options: _Options, request: AgentRequest, work: ModelTools) -> None:
@@ -195,7 +195,7 @@ class _Talk:
         self._clients: list[Any] = []
         self._turn = 0
 
-    def converse(self) -> Ended:
+    def run(self) -> Ended:
         try:
             return asyncio.run(asyncio.wait_for(self._closing(), self._request.deadline))
         except TimeoutError:
@@ -206,7 +206,7 @@ class _Talk:
     async def _closing(self) -> Ended:
         """Return the end, and close the connections, because a run sends many requests."""
         try:
-            return self._judged(await self._run())
+            return self._judged(await self._answer())
         except Ended as early:
             return self._explained(early)
         finally:
@@ -231,7 +231,7 @@ class _Talk:
         words = f"{name} uses the Responses API; for a server that supports only Chat Completions, use"
         return Ended(ended.outcome, f"{ended.message}; {words} openai-chat:{model}", failure=ended.failure)
 
-    async def _run(self) -> Any:
+    async def _answer(self) -> Any:
         """Return the model's answer. Raises Ended for everything else."""
         from pydantic_ai import Agent, exceptions
         from pydantic_ai.usage import RunUsage, UsageLimits

@@ -109,7 +109,7 @@ class ModelTools:
         self._guard = guard
         self._files = WorkspaceFiles(request.workspace)
         self._hidden = Hidden(request)
-        self._edits = ToolCalls(self._files, request, apply_patch or _no_patch, {}, None, redact)
+        self._edits = ToolCalls(self._files, request, apply_patch or _no_patch)
         patches = (_PATCH,) if apply_patch is not None and request.role == BUILDER else ()
         self._offered = frozenset((*offered(request.role), *patches))
         self._own: set[str] = set()

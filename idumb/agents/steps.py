@@ -5,13 +5,13 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from idumb.agents.adapter import Adapter, ApplyPatch, Equipment, Redact
-from idumb.agents.program import last_words, not_started, scratch
+from idumb.agents.program import last_words, not_started, scratch, with_request
 from idumb.agents.workspace_files import LARGEST, FileProblem, WorkspaceFiles
 from idumb.domain import outcome, paths
 from idumb.domain.agent import BUILT_IN, MISSING, STEPS, AgentRequest, AgentResult, StepRecord
@@ -86,19 +86,18 @@ class StepsAgent(Adapter):
         touched: dict[str, None] = {}
         ended = Reply(outcome.COMPLETED, "")
         printed, transcript = "", self._transcript(request)
-        call = ToolCalls(
-            files, request, self._equipment.apply_patch, self._environment, deadline, self._redact, launcher
-        )
+        programs = Programs(self._environment, self._redact, deadline, launcher)
+        tools = ToolCalls(files, request, self._equipment.apply_patch, programs)
         try:
             for step in task.steps:
                 began = time.monotonic()
                 self._equipment.guard()
-                reply = call.make(step)
+                reply = tools.make(step)
                 records.append(record(step, reply, time.monotonic() - began, self._redact))
                 touched.update(dict.fromkeys(touched_by(step)))
                 transcript.line(in_short(step, reply))
                 printed = printed if reply.printed is None else reply.printed
-                if reply.outcome != outcome.COMPLETED and not (step.continue_on_error and not call.is_late()):
+                if reply.outcome != outcome.COMPLETED and not (step.continue_on_error and not programs.is_late()):
                     ended = replace(reply, text=f"step {_title(step)}: {reply.text}")
                     break
         finally:
@@ -167,40 +166,71 @@ def touched_by(step: Step) -> tuple[str, ...]:
     return tuple(value for name in names if isinstance(value := step.arguments.get(name), str))
 
 
+class Programs(NamedTuple):
+    """Starts the programs of steps, in the sandbox of `launcher` if there is one, until `deadline` (monotonic)."""
+
+    environment: Mapping[str, str]
+    redact: Redact
+    deadline: float | None
+    launcher: Sandboxed | None
+
+    def is_late(self) -> bool:
+        return self.deadline is not None and time.monotonic() >= self.deadline
+
+    def run(self, step: Step, request: AgentRequest) -> Reply:
+        remaining = None if self.deadline is None else self.deadline - time.monotonic()
+        declared = step.timeout or step.arguments.get("timeout")
+        limits = [limit for limit in (remaining, declared) if limit is not None]
+        argv, launcher = _argv(step), self.launcher
+        first, confined = ((), {}) if launcher is None else (launcher.argv, launcher.variables)
+        of_workflow = request.task is not None and request.task.flow is not None
+        try:
+            finished = child_process.run(
+                (*first, *argv),
+                cwd=request.workspace,
+                environment={**with_request(self.environment, request), **confined},
+                timeout=min(limits, default=None),
+                idle_timeout=request.idle_timeout,
+                limits=request.limits,
+                separate_errors=of_workflow,
+            )
+        except OSError as problem:
+            return Reply(outcome.ERRORED, not_started(argv, problem))
+        # Redact before truncating: half a secret would not be recognised.
+        output = finished.output.text(self.redact)
+        printed = output if of_workflow else None
+        if finished.errors is not None:
+            output += finished.errors.text(self.redact)
+        ended, words = _ending(argv, finished, step.arguments.get("expect_exit", 0))
+        last = last_words(output) if ended != outcome.COMPLETED else ""
+        return Reply(ended, f"{words}: {last}" if last else words, output, finished.cause, printed)
+
+
 class ToolCalls:
-    """Makes tool calls for one request."""
+    """Makes tool calls for one request: those that change files and, with `programs`, those that start one."""
 
     def __init__(
-        self,
-        files: WorkspaceFiles,
-        request: AgentRequest,
-        apply_patch: ApplyPatch,
-        environment: Mapping[str, str],
-        deadline: float | None,
-        redact: Redact,
-        launcher: Sandboxed | None = None,
+        self, files: WorkspaceFiles, request: AgentRequest, apply_patch: ApplyPatch, programs: Programs | None = None
     ) -> None:
         self._files = files
-        self._launcher = launcher
-        self._redact = redact
         self._request = request
         self._declared = frozenset(request.allowed_paths)
         self._apply_patch = apply_patch
-        self._environment = environment
-        self._deadline = deadline
-        self._tools: Mapping[str, Callable[[Step], Reply]] = {
+        self._programs = programs
+        self._tools: dict[str, Callable[[Step], Reply]] = {
             "write_file": self._write_file,
             "edit_file": self._edit_file,
             "apply_patch": self._patch,
             "delete_file": self._delete_file,
             "move_file": self._move_file,
             "make_directory": self._make_directory,
-            _PROGRAM: self._run,
         }
+        if programs is not None:
+            self._tools[_PROGRAM] = lambda step: programs.run(step, request)
 
     def make(self, step: Step) -> Reply:
         tool = self._tools.get(step.tool)
-        if self.is_late():
+        if self._programs is not None and self._programs.is_late():
             return Reply(outcome.TIMED_OUT, "the time limit of the task expired before this step")
         if tool is None:
             return Reply(outcome.ERRORED, f"unknown tool {step.tool}; tools: {', '.join(self._tools)}")
@@ -208,9 +238,6 @@ class ToolCalls:
             return tool(step)
         except FileProblem as problem:
             return Reply(outcome.FAILED, str(problem))
-
-    def is_late(self) -> bool:
-        return self._deadline is not None and time.monotonic() >= self._deadline
 
     def _path(self, step: Step, name: str = "path") -> str:
         path = _text(step, name)
@@ -269,35 +296,6 @@ class ToolCalls:
     def _make_directory(self, step: Step) -> Reply:
         self._files.make_folder(self._path(step))
         return Reply(outcome.COMPLETED, "made")
-
-    def _run(self, step: Step) -> Reply:
-        remaining = None if self._deadline is None else self._deadline - time.monotonic()
-        declared = step.timeout or step.arguments.get("timeout")
-        limits = [limit for limit in (remaining, declared) if limit is not None]
-        argv, request, launcher = _argv(step), self._request, self._launcher
-        first, confined = ((), {}) if launcher is None else (launcher.argv, launcher.variables)
-        cookies = child_process.run_cookies(request.run_id, request.repository or request.workspace)
-        of_workflow = request.task is not None and request.task.flow is not None
-        try:
-            finished = child_process.run(
-                (*first, *argv),
-                cwd=request.workspace,
-                environment={**self._environment, **request.variables, **cookies, **confined},
-                timeout=min(limits, default=None),
-                idle_timeout=request.idle_timeout,
-                limits=request.limits,
-                separate_errors=of_workflow,
-            )
-        except OSError as problem:
-            return Reply(outcome.ERRORED, not_started(argv, problem))
-        # Redact before truncating: half a secret would not be recognised.
-        output = finished.output.text(self._redact)
-        printed = output if of_workflow else None
-        if finished.errors is not None:
-            output += finished.errors.text(self._redact)
-        ended, words = _ending(argv, finished, step.arguments.get("expect_exit", 0))
-        last = last_words(output) if ended != outcome.COMPLETED else ""
-        return Reply(ended, f"{words}: {last}" if last else words, output, finished.cause, printed)
 
 
 def _ending(argv: Sequence[str], finished: child_process.Finished, expected: int) -> tuple[str, str]:
