@@ -18,7 +18,6 @@ from idumb.domain.runs.event import Event
 from idumb.views.terminal.plain_progress import PlainProgress
 from tests.support.plans import run
 from tests.support.project import Project, task
-from tests.support.schemas import validator
 
 AGENT = """\
 cat > $HOME/told-$IDUMB_ATTEMPT; echo $IDUMB_ATTEMPT >> $HOME/calls
@@ -195,7 +194,6 @@ say() { printf '%s' "$1" > $IDUMB_STATE_FILE.new; mv $IDUMB_STATE_FILE.new $IDUM
 wait_for() { read line < $HOME/$1; }
 """
 TOLD = "attempt.told"
-SCHEMA = validator("status")
 
 
 def built_by(project: Project, home: Path, script: str) -> str:
@@ -227,9 +225,7 @@ echo done > a.txt
         (home / "one").write_text("go on\n", encoding="utf-8")
         second = run.wait_for(TOLD, "T1-01")
         assert (second["payload"]["state"], second["payload"]["number"]) == ("waiting", 2)
-        view = project.quick("status", "--json").data
-        SCHEMA.validate(view)
-        told = view["phases"][0]["told"]
+        told = project.quick("status", "--json").data["phases"][0]["told"]
         fields = (told["task"], told["role"], told["state"], told["at"])
         assert fields == ("T1-01", "builder", "waiting", second["at"])
         os.kill(run.pid, signal.SIGKILL)

@@ -21,7 +21,6 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.plans import FOURTH, PLAN, amend, edit, halted, run, run_id, versions
 from tests.support.prepared import prepared_project
 from tests.support.project import Project, making, shell, task
-from tests.support.schemas import validator
 
 
 def _halted(sandbox: GitSandbox) -> Project:
@@ -40,10 +39,6 @@ project = prepared_project(_halted)
 
 
 verified = prepared_project(_verified)
-
-
-def validate(value: object, name: str) -> None:
-    validator(name).validate(value)
 
 
 def refused(answer: Answer, code: str, exit_code: int = 4) -> dict[str, Any]:
@@ -65,7 +60,6 @@ def test_an_added_task_comes_last_and_runs_in_the_same_run(project: Project) -> 
         project, "--add-task", given, "--accept-deviation", "T1-02", "c.txt", "--why", "c is needed", "--yes"
     )
     assert answer.code == 0, answer
-    validate(answer.data, "amend")
     assert (answer.data["version"], answer.data["run"]) == (2, run_before)
     after = project.read(PLAN)
     widened = before.replace("create `b.txt`", "create `b.txt`, create `c.txt`")
@@ -157,7 +151,6 @@ def test_an_added_task_that_changes_completed_work_is_shown_with_that_task(proje
     words = "T1-04 would modify a.txt, which the completed task T1-01 produced"
     assert words in refused(amend(project, "--add-task", given), "amend.not-confirmed")["evidence"]
     answer = amend(project, "--add-task", given, "--yes")
-    validate(answer.data, "amend")
     rows = [(row["task"], row["verb"], row["path"], row["of"]) for row in answer.data["completed_work"]]
     assert rows == [("T1-04", "repeat", None, "T1-01"), ("T1-04", "modify", "a.txt", "T1-01")]
     assert "T1-04 has the same title as T1-01, which is completed" in [
@@ -170,7 +163,6 @@ def test_without_consent_the_difference_is_shown_and_its_hash_consents_to_it_alo
     before = project.read(PLAN)
     details = refused(amend(project, "--widen", "T1-03", "create c.md"), "amend.not-confirmed")
     assert details["lines"] == ["T1-03: files + create c.md"]
-    assert all(choice["consequence"] for choice in details["choices"])
     assert project.read(PLAN) == before
     refused(amend(project, "--widen", "T1-03", "create other.md", "--hash", details["contract_hash"]),
             "amend.other-contract")  # fmt: skip
@@ -185,14 +177,10 @@ def test_a_hand_edited_plan_stops_resume_and_each_choice_is_a_command(project: P
     before = project.read(PLAN)
     edit(project, "T1-03: Task T1-03", "T1-03: Another title")
     details = refused(project.quick("resume", "1", "--json"), "run.contract-changed")
-    assert details["what"]
-    assert details["why"]
-    assert details["evidence"]
     commands = {choice["id"]: choice["command"] for choice in details["choices"]}
     assert list(commands) == ["look", "amend", "put-back", "go-back", "start-fresh"]
     assert commands["go-back"] == "idumb rollback 1 --to T1-01"
     shown = project.quick(*commands["look"].split()[1:], "--json")
-    validate(shown.data, "check-plan-diff")
     assert shown.data["lines"] == ["T1-03: title: Task T1-03 -> Another title"]
     subprocess.run(commands["put-back"], shell=True, cwd=project.folder, check=True)
     assert project.read(PLAN) == before
@@ -215,7 +203,7 @@ def test_nothing_leads_back_to_a_checkpoint_that_is_the_newest_work(verified: Pr
     """R-LOG-7."""
     edit(verified, "T1-01: Task T1-01", "T1-01: Another title")
     details = refused(verified.quick("resume", "1", "--json"), "run.contract-changed")
-    assert "go-back" not in {choice["id"] for choice in details["choices"]}
+    assert [choice["id"] for choice in details["choices"]] == ["look", "put-back", "start-fresh"], "nor to an amendment"
 
 
 def test_a_hand_edit_cannot_amend_completed_work_or_assumptions(project: Project) -> None:

@@ -243,9 +243,6 @@ class Flip:
 
 
 FLIPS = (
-    # The plans: what they say, and how they say it.
-    Flip(PLAN, "A plan of tests", "B plan of tests", "plans"),
-    Flip(PLAN, "nothing else", "nothing Else", "plans"),
     Flip(SECOND, "Task T1-02", "task T1-02", "plans"),
     # Commands, limits and protected paths stand in the plans; each is named as what it is, too.
     Flip(PLAN, "check.sh`", "check.sH`", "commands"),
@@ -254,18 +251,10 @@ FLIPS = (
     Flip(SECOND, "tests.test_a`", "tests.test_b`", "commands"),
     Flip(PLAN, "files: 7", "files: 8", "limits"),
     Flip(PLAN, "keep.md", "kelp.md", "protected"),
-    # Files that commands and argument lists name.
-    Flip("tools/check.sh", "test -s", "test -e", "files"),
+    # Files that commands and argument lists name (`_approve` has them all), and the policy, to their comments.
     Flip("tools/check.sh", "# is", "#\tis", "files"),
-    Flip("tools/stays.sh", "exit 0", "exit 1", "files"),
-    Flip("tools/build.sh", "echo built", "echo Built", "files"),
-    Flip("tests/test_a.py", "import", "Import", "files"),
-    Flip("Makefile", "test -s", "test -e", "files"),
-    # The policy, to its comments.
     Flip(POLICY, "what", "What", "policy"),
-    Flip(POLICY, "run]\n", "run] ", "policy"),
     # The configuration.
-    Flip(CONFIGURATION, "max_attempts: 2", "max_attempts: 4", "configuration"),
     Flip(CONFIGURATION, "LANG", "MANG", "configuration"),
     Flip(CONFIGURATION, "check_timeout: 300", "check_timeout: 400", "limits"),
     Flip(CONFIGURATION, "keep.txt", "keep.tXt", "protected"),

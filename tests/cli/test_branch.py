@@ -71,7 +71,7 @@ def test_an_impossible_branch_is_refused_before_anything_changes(sandbox: GitSan
 
 
 def test_scope_root_keeps_a_plan_in_its_subfolder(sandbox: GitSandbox) -> None:
-    """Paths count from the root wherever a command starts; `scope.root` keeps tasks in the folder."""
+    """R-LOCK-5: paths count from the root wherever a command starts; `scope.root` keeps tasks in the folder."""
     project = _project(sandbox)
     sandbox.write("app/main.py", "pass\n")
     project.plan([making("T1-01", "b.txt")], head="scope: {root: app}\n")
@@ -158,28 +158,22 @@ reset = prepared_project(_reset)
 """T1-03 failed, and the branch lost the commit of T1-02."""
 
 
-@pytest.mark.nightly
-def test_the_commit_is_brought_back(reset: Project) -> None:
-    project, question = reset, about_history(reset)
+def test_the_commit_is_brought_back_but_not_over_files_of_the_user(reset: Project) -> None:
+    project, question, head = reset, about_history(reset), reset.repo.head()
     lost = question["evidence"][0]
     assert [choice["id"] for choice in question["choices"]] == ["again", "return", "fresh"]
-    assert project.json("decide", question["id"], "return").code == 0
-    assert (project.repo.head(), project.read("b.txt")) == (lost, "made\n")
-    assert project.repo.git("status", "--porcelain", "b.txt") == ""
-    assert project.resume("--retry-failed", "--max-attempts", "1").code == 1
-    assert (project.statuses()["T1-02"], project.json("decisions").data["decisions"][0]["kind"]) == (
-        "completed",
-        "stopped",
-    )
-
-
-def test_a_commit_is_not_brought_back_over_files_of_the_user(reset: Project) -> None:
-    project, question, head = reset, about_history(reset), reset.repo.head()
     project.repo.write("b.txt", "mine")
     refused = project.json("decide", question["id"], "return")
     assert (refused.code, refused.error["code"]) == (4, "run.history-changed")
     assert (project.read("b.txt"), project.repo.head()) == ("mine", head)
     assert about_history(project)["id"] == question["id"]
+    project.repo.remove("b.txt")
+    assert project.json("decide", question["id"], "return").code == 0
+    assert (project.repo.head(), project.read("b.txt")) == (lost, "made\n")
+    assert project.repo.git("status", "--porcelain", "b.txt") == ""
+    assert project.resume("--retry-failed", "--max-attempts", "1").code == 1
+    assert project.statuses()["T1-02"] == "completed"
+    assert project.json("decisions").data["decisions"][0]["kind"] == "stopped"
 
 
 def test_work_that_the_branch_loses_while_an_agent_builds_stops_the_run(project: Project) -> None:

@@ -17,7 +17,6 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.plans import edit
 from tests.support.prepared import Prepared, prepared_project
 from tests.support.project import Project, making, task
-from tests.support.schemas import validator
 
 CONFIG = "builder: b\nbindings: {b: {adapter: command, argv: [coder]}}\n"
 
@@ -156,7 +155,6 @@ def test_a_secret_in_an_option_is_hidden_and_a_missing_program_is_shown(configur
     assert token not in answer.out
 
 
-SCHEMA = validator("decision")
 JUDGE = 'cat > /dev/null; echo \'{"verdict": "PASS", "judgements": []}\'\n'
 
 
@@ -174,10 +172,7 @@ def run(asked: Project, *flags: str) -> Answer:
 
 
 def waiting(asked: Project) -> list[str]:
-    rows = asked.quick("decisions", "--json").data["decisions"]
-    for row in rows:
-        SCHEMA.validate(row)
-    return [str(row["id"]) for row in rows]
+    return [str(row["id"]) for row in asked.quick("decisions", "--json").data["decisions"]]
 
 
 def decide(asked: Project, *words: str) -> Answer:

@@ -15,9 +15,7 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import prepared_project
 from tests.support.project import Project, create, making, shell, task
-from tests.support.schemas import validator
 
-SCHEMA = validator("show-debug")
 PLAN = ".planning/phases/1/01-PLAN.md"
 ROLES = "bindings: {one: {adapter: command, argv: [sh, agent.sh]}}\nroles: {debugger: {binding: one}}\n"
 CEILING = "ceilings: {run: {tokens: 9}}\n"
@@ -51,10 +49,7 @@ project = prepared_project(_failed)
 
 def debug(project: Project, *flags: str) -> Answer:
     alone = () if "--approve" in flags else ("--facts-only",)
-    answer = project.quick("show", "T1-02", "--debug", *flags, *alone, "--json")
-    if answer.code == 0:
-        SCHEMA.validate(answer.data)
-    return answer
+    return project.quick("show", "T1-02", "--debug", *flags, *alone, "--json")
 
 
 def test_debug_shows_attempts_their_changes_and_next_actions(project: Project) -> None:
@@ -122,7 +117,6 @@ def test_the_debugger_is_asked_once_a_person_consented(project: Project) -> None
     assert "Diagnosis by one (an opinion):" in project.quick("show", "T1-02", "--debug").out
 
 
-TRANSCRIPT = validator("show-transcript")
 SECRET = "sk-ant-api03-" + "x7Kq" * 12
 CLAUDE = (
     {"type": "system", "subtype": "init", "session_id": "s", "model": "claude-test"},
@@ -154,7 +148,6 @@ def reporting(project: Project, tmp_path: Path, name: str, events: tuple[object,
 def transcript(project: Project, *flags: str) -> dict[str, list[str]]:
     answer = project.quick("show", "T1-01", "--transcript", *flags, "--json")
     assert answer.code == 0, answer
-    TRANSCRIPT.validate(answer.data)
     return {row["role"]: row["output"].splitlines() for row in answer.data["transcripts"]}
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from idumb.domain.errors import Interrupted
 from idumb.git.trees import GitTrees
-from tests.support import choices, ended_runs, seed
+from tests.support import choices, seed
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.approvals import approve
@@ -125,26 +125,6 @@ def test_unsaved_edits_of_the_user_are_not_locked_with_an_answer(
     assert decide(waiting, QUESTION, "yes").data["version"] is None
     assert versions(waiting) == []
     assert "## Decisions" not in waiting.read(PLAN)
-
-
-def test_refusals_carry_choices_with_consequences(prepared: Prepared) -> None:
-    """R-ASK-1: an amendment is not offered if the changed task is completed."""
-    project = prepared.get(ended_runs.done)
-    verified = run(project)
-    edit(project, "T1-01: Task", "T1-01: Changed task")
-    missing = project.quick("execute-phase", "1", "--json")
-    changed = project.quick("resume", "1", "--json")
-    for answer, code in ((missing, 5), (verified, 4), (changed, 4)):
-        assert answer.code == code, answer
-        details = answer.error["details"]
-        assert details["what"], answer
-        assert details["why"], answer
-        assert details["evidence"], answer
-        assert len(details["choices"]) > 1, answer
-        assert all(c["id"] and c["text"] and c["consequence"] and "command" in c for c in details["choices"])
-    shown = project.quick("resume", "1")
-    assert "idumb rollback 1 --to start; idumb execute-phase 1" in shown.err
-    assert "idumb amend" not in shown.err
 
 
 def _approved(sandbox: GitSandbox) -> Project:

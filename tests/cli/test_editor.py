@@ -3,25 +3,16 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from tests.support import project as projects
 from tests.support import seed
-from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import prepared_project
 from tests.support.project import Project, task
-from tests.support.schemas import validator
 
 MINE = "builder: editor\n"
-
-
-def follows(answer: Answer, name: str) -> dict[str, Any]:
-    """Return the data of an answer after validating it against its schema."""
-    validator(name).validate(answer.data)
-    return answer.data
 
 
 TASKS = [
@@ -73,30 +64,30 @@ def files(project: Project) -> list[str]:
 
 def test_a_phase_driven_by_a_script_ends_in_the_tree_of_its_steps(project: Project, tmp_path: Path) -> None:
     """R-ADAPT-7."""
-    begun = follows(project.json("start", "T1-01", "--approve", project.approval()), "start")
+    begun = project.json("start", "T1-01", "--approve", project.approval()).data
     assert (begun["task"]["allowed"], begun["task"]["attempt"], begun["task"]["feedback"]) == (["a.txt"], 1, "")
     assert "create `a.txt`" in begun["task"]["prompt"]
     put(project, "a.txt", "wrong\n")
     wrong = project.json("submit", "T1-01", "--say", "all is well")
-    message = follows(wrong, "submit")
+    message = wrong.data
     assert (wrong.code, wrong.error["code"]) == (1, "task.not-accepted")
     assert (message["accepted"], message["verdict"]) == (False, "FAIL")
     assert "$ grep -q right a.txt" in message["feedback"]
     assert message["next"][0] == "idumb start T1-01"
     assert project.trailers("Idumb-Task") == []
-    upcoming = follows(project.json("next", "1"), "upcoming")
+    upcoming = project.json("next", "1").data
     assert (upcoming["task"]["id"], upcoming["task"]["attempt"]) == ("T1-01", 2)
-    again = follows(project.json("start", "T1-01"), "start")["task"]
+    again = project.json("start", "T1-01").data["task"]
     assert again["feedback"] == message["feedback"]
     assert "grep -q right a.txt" in again["prompt"]
     assert project.read("a.txt") == "wrong\n"
     put(project, "a.txt", "right\n")
-    right = follows(project.json("submit", "T1-01"), "submit")
+    right = project.json("submit", "T1-01").data
     assert (right["accepted"], right["ended"], right["next"]) == (True, None, ["idumb start T1-02"])
     assert project.json("start", "T1-02").code == 0
     put(project, "b.txt", "b\n")
     last = project.json("submit", "T1-02")
-    ended = follows(last, "submit")["ended"]
+    ended = last.data["ended"]
     assert (last.code, ended["outcome"], ended["verification"]["status"]) == (0, "complete", "passed")
     assert project.trailers("Idumb-Task") == ["T1-01", "T1-02"]
     assert project.json("audit", "verify").code == 0
@@ -109,7 +100,7 @@ def test_a_phase_driven_by_a_script_ends_in_the_tree_of_its_steps(project: Proje
 
 def test_next_returns_the_task_with_the_builder_s_brief(project: Project) -> None:
     """R-ADAPT-7: before any task starts, and with the reason why the others wait."""
-    data = follows(project.json("next", "1"), "upcoming")
+    data = project.json("next", "1").data
     assert (data["task"]["id"], data["open"], data["next"]) == ("T1-01", None, ["idumb start T1-01"])
     assert data["task"]["acceptance"][0]["command"] == "grep -q right a.txt"
     assert [(t["id"], t["why"]) for t in data["others"]] == [("T1-02", "waits for T1-01 (ready)")]
@@ -129,7 +120,7 @@ def test_only_declared_files_are_committed_and_others_are_left_alone(open_one: P
     put(open_one, "stray.txt", "mine\n")
     put(open_one, "README.md", "mine\n")
     open_one.repo.git("add", "a.txt", "stray.txt")
-    data = follows(open_one.json("submit", "T1-01"), "submit")
+    data = open_one.json("submit", "T1-01").data
     assert (data["accepted"], data["undeclared"]) == (True, ["README.md", "stray.txt"])
     assert open_one.repo.git("show", "--name-only", "--format=", "HEAD").split() == ["a.txt"]
     assert {"A  stray.txt", " M README.md"} <= {*open_one.repo.status()}
@@ -207,7 +198,7 @@ def test_only_an_open_task_can_be_submitted(project: Project) -> None:
 def test_abandoned_work_is_kept_and_removed_from_the_files(open_one: Project) -> None:
     put(open_one, "a.txt", "half\n")
     put(open_one, "mine.txt", "mine\n")
-    data = follows(open_one.json("give-up", "T1-01", "--why", "too hard"), "give-up")
+    data = open_one.json("give-up", "T1-01", "--why", "too hard").data
     assert (data["put_back"], open_one.exists("a.txt"), open_one.read("mine.txt")) == (["a.txt"], False, "mine\n")
     assert open_one.repo.git("show", f"{data['kept']}:worktree/a.txt") == "half"
     interruption = open_one.events("1", "--kind", "attempt.interrupted")[0]["payload"]
@@ -218,10 +209,10 @@ def test_abandoned_work_is_kept_and_removed_from_the_files(open_one: Project) ->
 
 def test_the_audit_compares_a_run_s_result_with_the_working_tree(done_one: Project) -> None:
     """R-OPS-6, R-OPS-1, R-OPS-3: integrity of the working tree, and a bundle that claims no signature."""
-    whole = follows(done_one.json("audit", "workspace", "1"), "audit-workspace")
+    whole = done_one.json("audit", "workspace", "1").data
     assert (whole["intact"], whole["broken"]) == (True, [])
     audit = done_one.json("audit", "bundle", "1")
-    bundle = follows(audit, "audit-bundle")
+    bundle = audit.data
     assert bundle["signed"] is False
     assert "not signed" in audit.object["warnings"][0]
     first = bundle["bundle"]["tasks"][0]
@@ -230,11 +221,11 @@ def test_the_audit_compares_a_run_s_result_with_the_working_tree(done_one: Proje
     assert bundle["bundle"]["log"]["head"] == done_one.json("audit", "verify").data["head"]
     put(done_one, "a.txt", "mine now\n")
     edited = done_one.json("audit", "workspace", "1")
-    assert (edited.code, follows(edited, "audit-workspace")["changed"]) == (0, ["a.txt"])
+    assert (edited.code, edited.data["changed"]) == (0, ["a.txt"])
     done_one.repo.commit("tampered", "a.txt")
     broken = done_one.json("audit", "workspace", "1")
     assert (broken.code, broken.error["code"]) == (1, "audit.not-intact")
-    assert follows(broken, "audit-workspace")["broken"] == ["a.txt is not as T1-01 left it"]
+    assert broken.data["broken"] == ["a.txt is not as T1-01 left it"]
 
 
 def strict_one(sandbox: GitSandbox) -> tuple[Project, str]:

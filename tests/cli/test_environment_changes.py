@@ -12,7 +12,7 @@ import pytest
 
 from idumb.app.contract import envelopes
 from idumb.system import clock
-from tests.support import choices, seed
+from tests.support import approvals, choices, seed
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.envelopes import BUILDER, CONFIG, built, differing, kinds, parts, rewrite, shown
@@ -32,63 +32,29 @@ def program(tmp_path: Path, project: Project) -> Path:
     return executable
 
 
-def strict_with_a_git_that_changes(project: Project, tmp_path: Path) -> dict[str, str]:
-    """A strict plan whose second task replaces the git program on PATH by one of another version, once."""
-    real = next(f for f in os.environ["PATH"].split(":") if (Path(f) / "git").exists())
-    bin_folder = tmp_path / "bin"
-    bin_folder.mkdir()
-    script = '#!/bin/sh\nfor last; do :; done\n[ "$last" = version ] && echo "git version 2.99.{n}" && exit 0\n'
-    for name, number in (("git", 1), ("git-next", 2)):
-        text = script.replace("{n}", str(number)) + f'exec {real}/git "$@"\n'
-        (bin_folder / name).write_text(text, encoding="utf-8")
-        (bin_folder / name).chmod(0o755)
-    os.utime(bin_folder / "git", (0, 0))
-    change = {
-        "tool": "run", "intent": "install another git",
-        "arguments": {"command": f"cp -u --remove-destination {bin_folder}/git-next {bin_folder}/git"},
-    }  # fmt: skip
-    project.plan(
-        [
-            making("T1-01", "a.txt"),
-            making("T1-02", "b.txt", after="T1-01", steps=(write("b.txt", "b\n"), change)),
-            making("T1-03", "c.txt", after="T1-02"),
-        ]
-    )
-    return {"PATH": f"{bin_folder}:{os.environ['PATH']}"}
-
-
-def approved_strict(project: Project, environment: dict[str, str], *flags: str) -> Answer:
-    """Run the phase in strict mode under an approval, all in one environment."""
-    checked = project.idumb("check-plan", "1", "--json", environment=environment)
-    given = project.idumb(
-        "approve", "1", *project.answers(), "--hash", checked.data["contract_hash"], environment=environment
-    )
-    assert given.code == 0, given.err
-    return project.idumb("execute-phase", "1", "--mode", "strict", *flags, "--json", environment=environment)
-
-
-def test_a_strict_run_stops_at_another_version_of_a_tool_and_continues_only_if_a_person_allows_it(
-    project: Project, tmp_path: Path
+def test_a_strict_run_stops_at_another_version_of_its_agent_and_continues_only_if_a_person_allows_it(
+    project: Project, program: Path
 ) -> None:
     """R-ENV-1, R-LOCK-4, R-LOG-7: the attempt that made the difference fails; the refusal names the three choices."""
-    environment = strict_with_a_git_that_changes(project, tmp_path)
-    answer = approved_strict(project, environment)
-    assert answer.code == 4, answer.out
-    assert answer.error["code"] == "envelope.changed"
-    assert answer.error["details"]["parts"] == ["tools"]
+    rewrite(program, f'{BUILDER}[ "$IDUMB_TASK" = T1-01 ] || sed -i "s/made for/updated for/" {program}\n')
+    project.plan([built("T1-01"), built("T1-02", "T1-01"), built("T1-03", "T1-02")])
+    approvals.approve(project)
+    answer = approvals.run(project, "--mode", "strict")
+    assert (answer.code, answer.error["code"]) == (4, "envelope.changed"), answer
+    assert answer.error["details"]["parts"] == ["program"]
     assert project.statuses() == {"T1-01": "completed", "T1-02": "running", "T1-03": "pending"}
-    attempts = project.idumb("log", "1", "--kind", "attempt.finished", "--json", environment=environment).data["events"]
-    assert [row["payload"]["outcome"] for row in attempts] == ["completed", "failed"]
-    again = project.idumb("resume", "1", "--json", environment=environment)
+    assert [row["outcome"] for row in kinds(project, "attempt.finished")] == ["completed", "failed"]
+    again = project.resume()
     assert (again.code, again.error["code"]) == (4, "envelope.changed")
-    offered = {c["id"]: c["command"] for c in again.error["details"]["choices"]}
-    assert offered == {
+    assert "coder: the agent's program was" in again.error["details"]["evidence"][0]
+    assert len(kinds(project, "attempt.started")) == 2
+    assert {c["id"]: c["command"] for c in again.error["details"]["choices"]} == {
         "go-on": "idumb resume 1 --accept-changed",
         "go-back": "idumb rollback 1 --to T1-01; idumb resume 1 --accept-changed",
         "start-fresh": "idumb rollback 1 --to start",
     }
-    on = project.idumb(*offered["go-on"].split()[1:], "--no-verify", "--json", environment=environment)
-    assert on.code == 0, on.out
+    assert choices.refused(project, again) == {}
+    assert project.resume("--accept-changed", "--no-verify").code == 0
 
 
 def checked(project: Project, monkeypatch: pytest.MonkeyPatch) -> Path:
@@ -107,14 +73,8 @@ def checked(project: Project, monkeypatch: pytest.MonkeyPatch) -> Path:
 PROVE = '#!/bin/sh\ntest -e "$1"\n'
 
 
-def halted_at_the_second_task(project: Project, mode: str) -> None:
-    given = ("--approve", project.approval())
-    if mode == "strict":
-        consent = project.quick("check-plan", "1", "--json").data["contract_hash"]
-        assert project.quick("approve", "1", *project.answers(), "--hash", consent, "--json").code == 0
-        given = ("--mode", "strict")
-    answer = project.quick("execute-phase", "1", *given, "--max-attempts", "1", "--json")
-    assert answer.code == 1, answer
+def halted_at_the_second_task(project: Project) -> None:
+    assert project.execute("--max-attempts", "1").code == 1
     project.repo.write("ok.txt")
     project.repo.commit("ok", "ok.txt")
 
@@ -123,7 +83,7 @@ def _guided(sandbox: GitSandbox) -> Project:
     project = projects.create(sandbox)
     with pytest.MonkeyPatch.context() as patched:
         checked(project, patched)
-        halted_at_the_second_task(project, "guided")
+        halted_at_the_second_task(project)
     return project
 
 
@@ -147,22 +107,12 @@ def test_programs_that_checks_start_are_in_the_envelope(guided: Project) -> None
     validator("envelope").validate(started["envelope"])
 
 
-def stopped(sandbox: GitSandbox, mode: str) -> Project:
-    """A run of two tasks whose second one failed; then the builder is another version."""
-    project = projects.create(sandbox)
-    program = project.folder.parent / "coder"
-    rewrite(program, BUILDER)
-    project.configure(CONFIG.format(program=program))
+def test_another_version_of_the_agent_is_recorded_and_named_in_guided_mode(project: Project, program: Path) -> None:
+    """R-LOG-7."""
     check = "test -e ok.txt && test -s T1-02.txt"
     project.plan([built("T1-01"), task("T1-02", files="create `T1-02.txt`", check=check, after="T1-01")])
-    halted_at_the_second_task(project, mode)
+    halted_at_the_second_task(project)
     rewrite(program, BUILDER.replace("made for", "updated for"))
-    return project
-
-
-def test_another_version_of_the_agent_is_recorded_and_named_in_guided_mode(sandbox: GitSandbox) -> None:
-    """R-LOG-7."""
-    project = stopped(sandbox, "guided")
     answer = project.resume("--retry-failed", "--no-verify")
     assert answer.code == 0, answer.out
     assert any("the agent's program changed" in words for words in answer.object["warnings"])
@@ -206,21 +156,6 @@ def test_an_agent_without_its_key_is_reported_as_such_and_not_as_another_agent(p
     assert (answer.code, answer.error["code"]) == (4, "agent.no-key")
     assert "CODER_KEY is not set" in answer.error["message"]
     assert "`export CODER_KEY=...`" in answer.error["hint"]
-
-
-def test_a_strict_run_offers_three_choices_at_another_version_of_the_agent(
-    sandbox: GitSandbox,
-) -> None:
-    """R-LOG-7: continue, go back, start fresh."""
-    strict = stopped(sandbox, "strict")
-    count = len(strict.events("--kind", "attempt.started"))
-    answer = strict.resume("--retry-failed")
-    assert (answer.code, answer.error["code"]) == (4, "envelope.changed")
-    assert [c["id"] for c in answer.error["details"]["choices"]] == ["go-on", "go-back", "start-fresh"]
-    assert answer.error["details"]["parts"] == ["program"]
-    assert "coder: the agent's program was" in answer.error["details"]["evidence"][0]
-    assert len(strict.events("--kind", "attempt.started")) == count
-    assert choices.refused(strict, answer) == {}
 
 
 def test_each_part_is_shown_with_the_text_that_was_hashed(project: Project, program: Path) -> None:

@@ -87,19 +87,6 @@ def test_a_commit_that_git_refuses_is_reported_with_its_step(project: Project) -
     assert len(ended.error["details"]["plan_hash"]) == 64
 
 
-def fresh(prepared: Prepared) -> tuple[Project, Answer]:
-    project = prepared.get(projects.create)
-    project.repo.git("rm", "-rq", "--cached", ".idumb")
-    (project.folder / ".idumb/config.yaml").unlink()
-    return project, project.quick("execute-phase", "1", "--json")
-
-
-def without_plan(prepared: Prepared) -> tuple[Project, Answer]:
-    project = prepared.get(projects.create)
-    (project.folder / ".planning/phases/2").mkdir(parents=True)
-    return project, project.quick("execute-phase", "2", "--json")
-
-
 def planned(sandbox: GitSandbox) -> Project:
     project = projects.create(sandbox)
     project.plan([making("T1-01", "a.txt")])
@@ -120,8 +107,6 @@ def merging(prepared: Prepared) -> tuple[Project, Answer]:
 
 
 SITUATIONS = (
-    (fresh, "state.not-initialised"),
-    (without_plan, "phase.no-plan"),
     (dirty, "task.dirty-path"),
     (merging, "git.merge-in-progress"),
 )

@@ -10,7 +10,6 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.plans import PLAN, run
 from tests.support.prepared import Prepared, prepared_project
 from tests.support.project import Project, making, shell, task
-from tests.support.schemas import validator
 
 QUESTION = "T1-02.exhausted.3"
 CHOICES = ["retry", "accept", "skip", "roll-back"]
@@ -39,17 +38,11 @@ project = prepared_project(_exhausted)
 
 
 def decisions(project: Project) -> list[str]:
-    rows = project.quick("decisions", "--json").data["decisions"]
-    for row in rows:
-        validator("decision").validate(row)
-    return [str(row["id"]) for row in rows]
+    return [str(row["id"]) for row in project.quick("decisions", "--json").data["decisions"]]
 
 
 def decide(project: Project, *words: str) -> Answer:
-    answer = project.quick("decide", *words, "--json")
-    if answer.code == 0:
-        validator("decide").validate(answer.data)
-    return answer
+    return project.quick("decide", *words, "--json")
 
 
 def letters(project: Project) -> list[str]:

@@ -15,7 +15,6 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import Prepared, prepared_project
 from tests.support.project import Project, failing_task, making, shell, task, write
-from tests.support.schemas import validator
 
 
 def test_retry_failed_runs_the_task_again_and_the_run_completes(project: Project, tmp_path: Path) -> None:
@@ -89,9 +88,6 @@ def test_a_task_s_write_to_a_protected_path_is_not_delivered_by_accept(project: 
     assert [project.exists(path) and project.read(path) for path in PROTECTED] == before
 
 
-SCHEMA = validator("dlq")
-
-
 def _parked(sandbox: GitSandbox) -> Project:
     """T1-01 and T1-02 failed all their attempts, T1-03 is completed; T1-01 succeeds as soon as `ready` is committed."""
     project = projects.create(sandbox)
@@ -110,10 +106,7 @@ failing = prepared_project(_parked)
 
 
 def dlq(project: Project, *words: str) -> Answer:
-    answer = project.quick("dlq", *words, "--json")
-    if answer.code == 0 and words[0] != "retry":
-        SCHEMA.validate(answer.data)
-    return answer
+    return project.quick("dlq", *words, "--json")
 
 
 def parked(project: Project, *words: str) -> list[str]:

@@ -80,22 +80,3 @@ def test_a_guided_run_names_what_changed_without_values_and_goes_on(project: Pro
     assert warning.startswith("While T1-02 ran, files changed that decide what git runs: ~/gitconfig (safe.directory,")
     assert "url.*.insteadof" in warning
     assert "t0ken" not in answer.out
-
-
-@pytest.mark.nightly
-def test_git_configuration_in_variables_has_no_effect(
-    sandbox: GitSandbox, home: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """idumb's git sees no variables that set single settings, so nothing that they name can be planted."""
-    project = projects.create(sandbox, files={"README.md": "one\n"})
-    ran, hook = tmp_ran(project), home / "hooks" / "pre-commit"
-    script = f"mkdir -p {hook.parent}; printf '#!/bin/sh\\ntouch {ran}\\n' > {hook}; chmod +x {hook}"
-    project.plan([making("T1-01", "a.txt", steps=[write("a.txt", "a\n"), shell(script)])])
-    approval = project.approval()
-    monkeypatch.setenv("GIT_CONFIG_COUNT", "1")
-    monkeypatch.setenv("GIT_CONFIG_KEY_0", "core.hooksPath")
-    monkeypatch.setenv("GIT_CONFIG_VALUE_0", str(home / "hooks"))
-    monkeypatch.setenv("GIT_CONFIG_PARAMETERS", f"'core.hookspath'='{home}/hooks'")
-    answer = project.quick("execute-phase", "1", "--approve", approval, "--no-verify", "--json")
-    assert answer.data["outcome"] == "complete"
-    assert not ran.exists()

@@ -13,9 +13,7 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import prepared_project
 from tests.support.project import Project, making, task
-from tests.support.schemas import validator
 
-SCHEMA = validator("handoff")
 SEVERAL = (
     "- **Handoff to:**\n  - human (error recovery)\n  - verifier\n- **Priority:** high\n- **Notes:** look at <b>a</b>\n"
 )
@@ -37,10 +35,7 @@ def ran(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 
 def handoff(project: Project, *words: str) -> Answer:
-    answer = project.quick("handoff", *words, "--json")
-    if answer.code == 0:
-        SCHEMA.validate(answer.data)
-    return answer
+    return project.quick("handoff", *words, "--json")
 
 
 def test_a_completed_task_writes_a_handoff_to_each_receiver_and_the_run_continues(ran: Project) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -68,25 +67,6 @@ def test_results_and_leftovers_of_a_run_are_not_findings(project: Project) -> No
     project.plan([making("T1-01", "a.txt"), failing])
     assert project.execute("--max-attempts", "1").code == 1
     assert warned(project) == []
-
-
-def test_a_linked_path_is_named_with_its_target(project: Project, tmp_path: Path) -> None:
-    """R-LOCK-5."""
-    os.symlink("src", project.folder / "lib")
-    os.symlink("src/a.py", project.folder / "a.txt")
-    os.symlink(tmp_path / "x", project.folder / "out.txt")
-    for path, words in (
-        ("lib/a.py", "is behind a link, at src/a.py"),
-        ("a.txt", "is a link to src/a.py"),
-        ("out.txt", f"is a link to {tmp_path / 'x'}"),
-    ):
-        project.plan([task("T1-01", files=f"modify `{path}`", steps=(write(path, "b\n"),))])
-        (finding,) = project.quick("check-plan", "1", "--json").data["findings"]
-        code = "path.leaves-workspace" if path == "out.txt" else "path.through-link"
-        assert (finding["code"], finding["severity"]) == (code, "warning")
-        strict = project.quick("check-plan", "1", "--mode", "strict", "--json").data["findings"]
-        assert [f["severity"] for f in strict if f["code"] == code] == ["error" if path == "out.txt" else "warning"]
-        assert words in finding["message"]
 
 
 PROGRAMS = (

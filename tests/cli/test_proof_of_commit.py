@@ -139,7 +139,10 @@ def test_a_task_whose_check_a_later_task_breaks_is_never_verified_silently(proje
     answer = project.execute()
     assert answer.code == 1
     assert project.statuses() == {"T1-01": "completed", "T1-02": "completed"}
-    assert "T1-01 AC-1 passed when its task was done and fails on the final tree" in answer.out
+    broken = "T1-01 AC-1 passed when its task was done and fails on the final tree"
+    hint = "T1-02 broke it; `- **Replaces:** T1-01/AC-1` in T1-02 says that it should"
+    assert answer.data["verification"]["causes"] == [f"{broken}: {hint}"]
+    assert "T1-02 broke it" in project.read(".planning/phases/1/1-VERIFICATION.md")
     verification = project.events("--kind", "verification.recorded")[-1]["payload"]
     assert verification["status"] == "partial"
     assert project.quick("decide", verification["decision"], "yes").code == 0

@@ -6,7 +6,6 @@ import os
 import pty
 import select
 import shutil
-from pathlib import Path
 
 import pytest
 
@@ -34,83 +33,6 @@ def project(sandbox: GitSandbox) -> Project:
     project = projects.create(sandbox)
     project.plan(TASKS)
     return project
-
-
-def run_and_take_back(project: Project, *flags: str) -> None:
-    """Run to the end, roll back to the start; whatever is not the run's is as it was in between and at the end."""
-    before, staged = project.repo.ledger(), staged_of_user(project)
-    answer = run(project, *flags)
-    assert answer.code == 0, answer.out
-    after = project.repo.ledger()
-    assert set(projects.user_bytes(before, after)) == {"README.md", "sub", "sub/a.txt"}
-    assert staged_of_user(project) == staged
-    back = project.quick("rollback", "1", "--to", "start", "--yes", "--json")
-    assert back.code == 0, back.out
-    assert projects.user_bytes(before, project.repo.ledger()) == []
-    assert staged_of_user(project) == staged
-    assert project.repo.ledger().head.startswith("ref:") == before.head.startswith("ref:")
-    assert project.repo.try_git("fsck", "--no-dangling").returncode == 0
-
-
-def staged_of_user(project: Project) -> str:
-    """Return the index entries except the paths of the run and of idumb."""
-    rows = project.repo.git("ls-files", "--stage", "-v").splitlines()
-    return "\n".join(row for row in rows if not row.endswith(("README.md", "sub/a.txt")) and "\t." not in row)
-
-
-@pytest.mark.nightly
-def test_on_a_detached_head_from_a_subfolder(project: Project) -> None:
-    """R-GIT-7, F7, R-GIT-8: HEAD stays detached, the commits are on it; paths are still those of the root."""
-    project.repo.write("app/main.py", "pass\n")
-    project.repo.commit("app", "app")
-    project.repo.git("checkout", "--quiet", "--detach")
-    main = project.repo.refs("refs/heads/")
-    run_and_take_back(Project(project.repo, project.folder / "app"))
-    assert project.repo.refs("refs/heads/") == main
-    assert project.repo.try_git("symbolic-ref", "HEAD").returncode != 0
-
-
-@pytest.mark.nightly
-def test_with_a_dirty_index_and_untracked_and_ignored_files_elsewhere(project: Project) -> None:
-    """R-GIT-7, R-GIT-1, F2, F3, F5: every kind of entry and file stays as it is; snapshots include untracked files."""
-    project.repo.write_all({"staged.txt": "1\n", "part.txt": "1\n", "gone.txt": "1\n", "flag.txt": "1\n"})
-    project.repo.commit("more", "staged.txt", "part.txt", "gone.txt", "flag.txt")
-    project.repo.write_all({"staged.txt": "2\n", "part.txt": "2\n", "new.txt": "new\n", "intended.txt": "x\n"})
-    project.repo.git("add", "staged.txt", "part.txt", "new.txt")
-    project.repo.git("add", "--intent-to-add", "intended.txt")
-    project.repo.git("rm", "--quiet", "--cached", "gone.txt")
-    project.repo.git("update-index", "--assume-unchanged", "flag.txt")
-    project.repo.write_all({"part.txt": "3\n", "flag.txt": "2\n"})
-    project.repo.write_all({"mine.txt": "mine\n", "deep/er/mine.bin": b"\0\xff", "debug.log": "ignored\n"})
-    project.repo.write("odd \u00e9\nname", "odd\n")
-    (project.folder / "empty").mkdir()
-    status = project.repo.status()
-    run_and_take_back(project)
-    assert project.repo.status() == status
-    assert project.repo.git("show", ":part.txt") == "2"
-    held = project.repo.tree(project.quick("show", "T1-02", "--json").data["attempts"][0]["snapshot"])
-    assert "worktree/deep/er/mine.bin" in held
-    assert "worktree/debug.log" not in held
-    assert project.repo.try_git("rev-parse", "refs/stash").returncode != 0
-
-
-@pytest.mark.nightly
-def test_in_a_linked_worktree(project: Project, tmp_path: Path) -> None:
-    """R-GIT-7, F10: its own branch and owner; the other working tree is unchanged."""
-    project.repo.git("worktree", "add", "--quiet", str(tmp_path / "two"), "-b", "two")
-    two = Project(GitSandbox(tmp_path / "two"), tmp_path / "two")
-    main = project.repo.ledger()
-    assert run(two, "--no-verify").code == 0
-    assert two.trailers("Idumb-Task") == ["T1-01", "T1-02"]
-    assert project.repo.head() == main.refs["refs/heads/main"]
-    assert projects.user_bytes(main, project.repo.ledger()) == []
-    assert project.statuses() == {"T1-01": "ready", "T1-02": "pending"}
-    assert run(project, "--no-verify").code == 0
-    assert project.trailers("Idumb-Run") != two.trailers("Idumb-Run")
-    assert two.quick("rollback", "1", "--to", "start", "--yes").code == 0
-    assert not two.exists("sub/a.txt")
-    assert project.exists("sub/a.txt")
-    assert set(project.statuses().values()) == {"completed"}
 
 
 @pytest.mark.nightly

@@ -19,9 +19,6 @@ from tests.support.answer import Answer
 from tests.support.ended import has_ended
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import IDUMB, Project, making, shell, task
-from tests.support.schemas import validator
-
-SCHEMA = validator("stop")
 
 # The second try finds the note that the first one left outside the work tree.
 SLEEPER = "echo half > b.txt; test -e {note} || {{ touch {note}; setsid sleep 600 & echo $! > {door}; sleep 600; }}"
@@ -46,10 +43,7 @@ def busy(project: Project, tmp_path: Path) -> Iterator[tuple[warm.Started, int]]
 
 
 def stop(project: Project, *flags: str) -> Answer:
-    answer = project.json("stop", *flags)
-    if answer.code == 0:
-        SCHEMA.validate(answer.data)
-    return answer
+    return project.json("stop", *flags)
 
 
 def owner_file(project: Project, name: str) -> Path:

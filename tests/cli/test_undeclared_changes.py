@@ -33,8 +33,7 @@ def test_an_undeclared_change_stops_the_run_and_is_named_kept_and_never_committe
     answer = run(project)
     assert (answer.code, answer.error["code"]) == (5, "run.waiting")
     assert "stray.txt" in answer.error["message"]
-    assert all(answer.error["details"][name] for name in ("what", "why", "evidence"))
-    assert all(choice["consequence"] and "command" in choice for choice in answer.error["details"]["choices"])
+
     (question,) = project.quick("decisions", "--json").data["decisions"]
     assert (question["id"], question["evidence"]) == ("T1-01.deviation.1", ["stray.txt"])
     set_it = "idumb config set run.on_deviation"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 
 import pytest
@@ -115,19 +114,6 @@ def test_a_save_of_the_file_that_the_task_makes_is_not_overwritten(project: Proj
     assert len(project.events("1", "--kind", "attempt.started")) == 2
 
 
-@pytest.mark.nightly
-@pytest.mark.parametrize(("choice", "there"), [("mine", "mine"), ("task", "made")])
-def test_after_a_save_the_version_counts_that_the_user_chooses(project: Project, choice: str, there: str) -> None:
-    """R-GIT-6: his own is proven and committed with the task; otherwise it is in a snapshot."""
-    run(project, "echo mine > b.txt")
-    assert project.json("decide", "T1-02.delivery.1", choice).code == 0
-    resumed = project.resume("--no-verify")
-    assert resumed.data["outcome"] == "complete", resumed
-    assert (project.read("b.txt"), project.repo.git("show", "HEAD~1:b.txt")) == (f"{there}\n", there)
-    shown = re.findall(r"git show (\S+)", str(resumed.object["warnings"]))
-    assert [project.repo.git("show", revision.rstrip("',")) for revision in shown] == ["mine"] * (choice == "task")
-
-
 def test_on_another_branch_nothing_is_delivered_and_resume_delivers_when_the_user_is_back(project: Project) -> None:
     """R-GIT-6."""
     answer = run(project, "git switch -q -c other")
@@ -191,26 +177,3 @@ def test_a_task_starts_from_the_version_that_the_user_takes_as_base(project: Pro
     assert project.repo.git("status", "--porcelain", "d/src.txt") == ""
     assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
     assert project.read("d/src.txt") == "two\n"
-
-
-@pytest.mark.nightly
-def test_a_save_between_the_answer_and_the_delivery_is_a_question_again(project: Project) -> None:
-    """R-GIT-6: his first version is in the snapshot, the second at its path."""
-    begun(project, script="sed -i s/^/more-/ d/src.txt; echo three > $IDUMB_REPOSITORY/d/src.txt")
-    answer = answered(project, "mine")
-    assert answer.code == 5, answer
-    assert project.json("decisions").data["decisions"][0]["id"] == "T1-01.delivery.1"
-    (started,) = project.events("1", "--kind", "attempt.started")
-    assert project.repo.git("show", f"{started['payload']['base']}:d/src.txt") == "two"
-    assert project.read("d/src.txt") == "three\n"
-
-
-@pytest.mark.nightly
-def test_a_run_waits_for_the_commit_that_the_user_wants_to_make_first(project: Project) -> None:
-    begun(project)
-    waits = answered(project, "commit")
-    assert (waits.code, waits.error["hint"]) == (5, "Commit them, then idumb resume 1")
-    assert "T1-01 waits for your commit of d/src.txt" in waits.error["message"]
-    project.repo.git("commit", "-qm", "mine", "--", "d/src.txt")
-    assert project.resume("--no-verify").data["outcome"] == "complete"
-    assert project.subjects()[-3:-1] == ["mine", "Task T1-01"]

@@ -11,9 +11,7 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import prepared_project
 from tests.support.project import Project, making, task, write
-from tests.support.schemas import validator
 
-SCHEMA = validator("verify-work")
 AGENT = "cat > /dev/null; cat $IDUMB_ROLE.json\n"
 ROLES = """\
 bindings: {judge: {adapter: command, argv: [sh, agent.sh]}}
@@ -64,10 +62,7 @@ project = prepared_project(_passed)
 
 
 def verify(project: Project, *flags: str) -> Answer:
-    answer = project.quick("verify-work", "1", *flags, "--json")
-    if answer.data:
-        SCHEMA.validate(answer.data)
-    return answer
+    return project.quick("verify-work", "1", *flags, "--json")
 
 
 def consented(project: Project) -> str:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -13,7 +12,6 @@ from idumb.app.core.run_context import RunContext
 from idumb.app.engine import runner
 from idumb.app.engine.moves import Ending
 from tests.support import plans
-from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import amend, run, versions
@@ -95,39 +93,17 @@ def test_a_check_that_passed_before_the_work_is_named_for_the_fastest_builder(
     assert "Passed before the work, and so does not show that the work was done: AC-2" in summary
 
 
-SCHEMA = validator("evidence")
-OPINIONS = "  - [ ] it is friendly — opinion\n  - [ ] it is short — opinion\n"
-
-
-class Scene:
-    """A task whose builder writes two lines, and whose validator answers nothing and exits with 0."""
-
-    def __init__(self, sandbox: GitSandbox, home: Path, *, criteria: str = OPINIONS) -> None:
-        self.project = projects.create(sandbox)
-        argv = json.dumps(["sh", "-c", f"cat > {home}/judged"])
-        self.project.configure(f"validator: judge\nbindings:\n  judge: {{adapter: command, argv: {argv}}}\n")
-        self.project.plan(
-            [task("T1-01", files="create `a.txt`", criteria=criteria, steps=[write("a.txt", "one\ntwo\n")])]
-        )
-
-    def evidence(self) -> dict[str, Any]:
-        """Return the recorded state of the validator's last verdict."""
-        evidence = [e["payload"] for e in self.project.events("--kind", "evidence.recorded")]
-        last = [e for e in evidence if e["subject"] == "validator judge"][-1]
-        SCHEMA.validate(last)
-        return dict(last)
-
-
-CHECKED = "  - [ ] it is there — check: `test -s a.txt`\n"
-
-
-def test_a_bare_pass_leaves_the_decision_to_the_other_proofs(sandbox: GitSandbox, home: Path) -> None:
-    """R-RUN-3, R-RUN-4: a validator with a user's template is asked for evidence too."""
-    scene = Scene(sandbox, home, criteria=CHECKED)
-    (scene.project.folder / ".idumb/prompts").mkdir()
-    (scene.project.folder / ".idumb/prompts/validator.md").write_text("Judge $id.\n", encoding="utf-8")
-    answer = run(scene.project)
-    assert (answer.code, scene.evidence()["result"]) == (0, "opinion"), answer
+def test_a_bare_pass_leaves_the_decision_to_the_other_proofs(project: Project, home: Path) -> None:
+    """R-RUN-3, R-RUN-4: a validator with a user's template is asked for evidence too; this one answers nothing."""
+    argv = json.dumps(["sh", "-c", f"cat > {home}/judged"])
+    project.configure(f"validator: judge\nbindings:\n  judge: {{adapter: command, argv: {argv}}}\n")
+    project.plan([making("T1-01", "a.txt")])
+    project.repo.write(".idumb/prompts/validator.md", "Judge $id.\n")
+    answer = run(project)
+    evidence = [event["payload"] for event in project.events("--kind", "evidence.recorded")]
+    last = [each for each in evidence if each["subject"] == "validator judge"][-1]
+    validator("evidence").validate(last)
+    assert (answer.code, last["result"]) == (0, "opinion"), answer
     assert "every check passed" not in answer.out
     prompt = (home / "judged").read_text(encoding="utf-8")
     assert prompt.startswith("Judge T1-01.\n")
@@ -284,28 +260,3 @@ def test_what_a_person_made_is_committed_unless_he_did_it_himself(project: Proje
     assert project.resume().code == 0
     assert [word for word in project.subjects() if word != "plan"][-4:-1] == ["Task T1-01", "by hand", "Task T1-03"]
     assert project.json("prove", "1").code == 0
-
-
-BY_HAND = "- **Kind:** human-action\n"
-VALUE = "Zx9kQ2mN8pL4vB7t"
-
-
-def by_hand(id: str, path: str, verb: str = "create") -> str:
-    return task(id, files=f"{verb} `{path}`", check=f"test -s {path}", fields=BY_HAND)
-
-
-def done(project: Project, task_id: str) -> None:
-    assert project.quick("decide", f"{task_id}.work.1", "done").code == 0
-
-
-@pytest.mark.nightly
-def test_a_known_secret_in_a_person_s_work_is_asked_about(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("MYTOKEN", VALUE)
-    project.configure("bindings: {one: {adapter: command, argv: ['true'], environment: [MYTOKEN]}}\n")
-    project.plan([by_hand("T1-01", "a.txt")])
-    assert project.execute().code == 5
-    project.repo.write("a.txt", f"{VALUE}\n")
-    done(project, "T1-01")
-    assert project.resume().code == 5
-    assert [row["kind"] for row in project.json("decisions").data["decisions"]] == ["secret"]
-    assert project.trailers("Idumb-Task") == []

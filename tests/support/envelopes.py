@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Any
 
 from tests.support.project import Project, task
-from tests.support.schemas import validator
 
 BUILDER = """#!/bin/sh
 # made for tests
@@ -30,7 +29,6 @@ def built(id: str, after: str = "none", **more: Any) -> str:
 def shown(project: Project, task: str, *arguments: str) -> dict[str, Any]:
     answer = project.json("show", task, "--envelope", *arguments)
     assert answer.code == 0, answer.out
-    validator("show-envelope").validate(answer.data)
     return answer.data
 
 

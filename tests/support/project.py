@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TextIO
 
-from tests.support import warm
+from tests.support import schemas, warm
 from tests.support.answer import Answer
 from tests.support.gitrepo import QUICK_COMMIT, ByteLedger, GitSandbox, user_configured_git
 
@@ -110,7 +110,10 @@ class Project:
                 gc.enable()
                 for number, handler in handlers.items():
                     signal.signal(number, handler)
-        return _sound(Answer(code, out.getvalue(), err.getvalue()))
+        answer = _sound(Answer(code, out.getvalue(), err.getvalue()))
+        if "--json" in arguments:
+            schemas.check(arguments, answer.object)
+        return answer
 
     def json(self, *arguments: str) -> Answer:
         """`quick` with `--json`."""

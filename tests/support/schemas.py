@@ -1,7 +1,9 @@
-"""The JSON Schemas that `idumb schema` prints, by name."""
+"""The JSON Schemas that `idumb schema` prints, by name, and the answers that must follow them."""
 
 from __future__ import annotations
 
+import re
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -21,6 +23,7 @@ def published(name: str) -> dict[str, Any]:
     return dict(every()[name])
 
 
+@cache
 def by_command() -> dict[str, str]:
     """The name of the schema of each command's data."""
     titles = {name: schema["title"] for name, schema in every().items() if schema["title"].startswith("data of ")}
@@ -32,3 +35,39 @@ def validator(name: str) -> jsonschema.Draft202012Validator:
     """Return a validator that finds the schemas that this one refers to."""
     parts = ((f"{each}.json", referencing.Resource.from_contents(schema)) for each, schema in every().items())
     return jsonschema.Draft202012Validator(published(name), registry=referencing.Registry().with_resources(parts))
+
+
+_KNOWN = set[tuple[str, object]]()
+_WORD = re.compile(r"[a-z][a-z-]{,29}")
+
+
+def check(arguments: Sequence[str], answer: Mapping[str, Any]) -> None:
+    """Assert that the answer of a command line follows its schema. Of answers of one shape, one is looked at."""
+    _check("answer", {**answer, "data": {}})
+    if answer["data"]:
+        _check(_of(arguments), answer["data"])
+
+
+def _of(arguments: Sequence[str]) -> str:
+    named, words = by_command(), [word for word in arguments if word != "--json"]
+    while words[0] not in {name.partition(" ")[0] for name in named}:
+        words.pop(0)  # an option before the command
+    if words[:2] in (["workflow", "run"], ["dlq", "retry"]):
+        return "run"
+    name = f"{words[0]} N" if words[1:] and words[0] == "next" else words[0]
+    return next(named[each] for each in (*(f"{name} {word}" for word in words[1:]), name) if each in named)
+
+
+def _check(name: str, value: Any) -> None:
+    if (key := (name, _shape(value))) not in _KNOWN:
+        validator(name).validate(value)
+        _KNOWN.add(key)
+
+
+def _shape(value: Any) -> object:
+    """Keys, types and the words that an enumeration could have."""
+    if isinstance(value, dict):
+        return tuple((key, _shape(part)) for key, part in value.items())
+    if isinstance(value, list):
+        return frozenset(map(_shape, value))
+    return value if isinstance(value, str) and _WORD.fullmatch(value) else type(value)

@@ -66,7 +66,7 @@ def check(
 def check_file(services: Services, path: str, *, expected: str | None = None, mode: str | None = None) -> Result:
     """Return the findings of one plan that is in no phase folder, so that it cannot run where it is."""
     loaded = loading.load_file(services, path)
-    data = {**_read(loaded, path, expected, None), "untracked": []}
+    data = {**_read(loaded, path, expected, None), "untracked": None}
     findings = sorted(plan_checks.findings(services, loaded, mode), key=lambda f: (f.path, f.line, f.column))
     return _result(path, data, findings)
 
