@@ -13,7 +13,6 @@ import pytest
 from tests.support import approvals, seed
 from tests.support.answer import Answer
 from tests.support.approvals import CHECK, FIELDS, STRICT, approve, contract, may_start, refused, run
-from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import prepared_project
 from tests.support.project import Project, making, shell, task, write
 from tests.support.ssh_keys import allow, make_key
@@ -171,10 +170,8 @@ def _changing(project: Project, command: str, *, head: str = "") -> None:
     project.plan(
         [making("T1-01", "a.txt", fields=fields), making("T1-02", "b.txt", after="T1-01", fields=fields)], head=head
     )
-    hook = project.folder / ".git/hooks/post-commit"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text(f"#!/bin/sh\ncd {shlex.quote(str(project.folder))}\n{command}\n")
-    hook.chmod(0o755)
+    script = f"#!/bin/sh\ncd {shlex.quote(str(project.folder))}\n{command}\n"
+    project.repo.write(".git/hooks/post-commit", script, mode=0o755)
 
 
 @pytest.mark.parametrize("change", seed.one_on_a_push([*CHANGES_WHILE_RUNNING], "what changes during a run"))
@@ -212,10 +209,8 @@ def run_and_revoke(project: Project, folder: Path) -> Answer:
     started, done = folder / "asked", folder / "done"
     os.mkfifo(started)
     os.mkfifo(done)
-    hook = project.folder / ".git/hooks/post-commit"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text(f'#!/bin/sh\nrm -- "$0"\n: > {shlex.quote(str(started))}\ncat {shlex.quote(str(done))}\n')
-    hook.chmod(0o755)
+    script = f'#!/bin/sh\nrm -- "$0"\n: > {shlex.quote(str(started))}\ncat {shlex.quote(str(done))}\n'
+    project.repo.write(".git/hooks/post-commit", script, mode=0o755)
     with project.beside("execute-phase", "1", "--json") as process:
         started.read_bytes()
         taken_back = project.quick("approve", "1", "--revoke", "--json")
@@ -240,21 +235,12 @@ def key(tmp_path: Path) -> Path:
     return make_key(tmp_path / "key")
 
 
-def _clone(project: Project, tmp_path: Path) -> Project:
-    """The same project in a fresh clone, as on an unattended machine."""
-    clone = GitSandbox(tmp_path / "there")
-    project.repo.git("clone", "--quiet", str(project.folder), str(clone.root))
-    for name, value in (("user.name", "CI"), ("user.email", "ci@example.invalid")):
-        clone.git("config", name, value)
-    return Project(clone, clone.root)
-
-
 def test_a_signed_approval_is_valid_in_another_clone(project: Project, tmp_path: Path, key: Path) -> None:
     """R-LOCK-3: a signature, if any, is verified."""
     file = tmp_path / "approval.json"
     approval = approve(project, "--sign", str(key), "--file", str(file)).data
     assert (approval["signed"], approval["file"]) == (True, str(file))
-    clone = _clone(project, tmp_path)
+    clone = project.clone(tmp_path / "there")
     refused(run(clone), "approval.missing")
     refused(run(clone, "--approval", str(file)), "approval.no-signers")
     allow(key)
@@ -269,7 +255,7 @@ def test_a_signed_approval_with_one_field_changed_or_by_an_unknown_signer_is_ref
     file = tmp_path / "approval.json"
     approve(project, "--sign", str(key), "--file", str(file), "--expires", "1d")
     allow(key)
-    whole, clone = json.loads(file.read_text()), _clone(project, tmp_path)
+    whole, clone = json.loads(file.read_text()), project.clone(tmp_path / "there")
     for field, value in {"base_commit": None, "expires": None, "by": "x", "need": "0" * 64}.items():
         file.write_text(json.dumps({**whole, "grant": {**whole["grant"], field: value}}))
         refused(run(clone, "--approval", str(file)), "approval.bad-signature")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -19,9 +18,7 @@ SCRIPT = 'cat > "$HOME/prompt-$(ls "$HOME" | grep -c ^prompt)"; test -e "$HOME/p
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
     project = projects.create(sandbox)
-    project.configure(
-        f"builder: agent\nbindings:\n  agent: {{adapter: command, argv: [sh, -c, {json.dumps(SCRIPT)}]}}\n"
-    )
+    project.built_by(SCRIPT)
     project.plan(
         [task("T1-01", files="create `a.txt`", check="test -s a.txt"), making("T1-02", "b.txt", after="T1-01")]
     )

@@ -102,9 +102,9 @@ def killed(sandbox: GitSandbox) -> Project:
     return project
 
 
-def editor_ready(sandbox: GitSandbox, settings: str = "") -> Project:
+def editor_ready(sandbox: GitSandbox) -> Project:
     made = task("T1-01", files="create `a.txt`", check="test -s a.txt")
-    return planned(sandbox, made, two()[1], head=EDITOR, settings=settings)
+    return planned(sandbox, made, two()[1], head=EDITOR)
 
 
 def editor_open(sandbox: GitSandbox) -> Project:

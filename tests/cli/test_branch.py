@@ -13,17 +13,10 @@ from tests.support.prepared import prepared_project
 from tests.support.project import Project, making, shell, task
 
 
-def _project(sandbox: GitSandbox, settings: str = "", *, first: bool = True) -> Project:
-    sandbox.write_all({"README.md": "# A project\n", "u.txt": "one\n"})
-    project = Project(sandbox, sandbox.root)
-    if first:
-        sandbox.commit("first")
-    assert project.quick("init").code == 0
-    if first:
-        project.configure(settings or "run:\n  max_attempts: 1\n")
-    else:
-        (project.folder / ".idumb" / "config.yaml").write_text(settings, encoding="utf-8")
-    project.plan([making("T1-01", "a.txt")], commit=first)
+def _project(sandbox: GitSandbox, settings: str = "run: {max_attempts: 1}\n") -> Project:
+    project = projects.create(sandbox, files={"README.md": "# A project\n", "u.txt": "one\n"})
+    project.configure(settings)
+    project.plan([making("T1-01", "a.txt")])
     return project
 
 

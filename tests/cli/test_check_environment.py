@@ -27,12 +27,6 @@ def plan(project: Project, command: str, check: str = "test -s a.txt", **more: A
     project.plan([task("T1-01", files="create `a.txt`", check=check, steps=steps)], **more)
 
 
-def strict(project: Project) -> Answer:
-    approved = project.quick("approve", "1", *project.answers(), "--hash", project.contract_hash())
-    assert approved.code == 0, approved
-    return project.quick("execute-phase", "1", "--mode", "strict", "--max-attempts", "1", "--json")
-
-
 def evidence(project: Project) -> dict[str, Any]:
     (event,) = project.events("--kind", "evidence.recorded")
     payload = event["payload"]
@@ -68,7 +62,7 @@ def test_a_changed_program_weakens_the_evidence_of_a_guided_run(project: Project
 
 def test_a_changed_program_fails_a_task_of_a_strict_run(project: Project) -> None:
     plan(project, CHANGE)
-    answer = strict(project)
+    answer = approvals.strict(project, "--max-attempts", "1")
     assert answer.code == 1, answer
     assert project.statuses() == {"T1-01": "failed"}
     assert "/package.json" in answer.out
@@ -88,8 +82,7 @@ def test_a_check_gets_a_home_of_its_own_which_is_removed_and_the_evidence_is_not
     """Strict too: what a builder leaves in other folders of the home decides no program."""
     check = f'test "$HOME" != {home} && touch "$HOME/left" && test -d "$TMPDIR" && test -s a.txt'
     plan(project, "mkdir -p $HOME/.cache/tool; echo x > $HOME/.cache/tool/x", check)
-    approved = project.quick("approve", "1", *project.answers(), "--hash", project.contract_hash())
-    assert approved.code == 0, approved
+    approvals.approve(project)
     with tempfile.TemporaryDirectory(dir="/tmp") as short:
         ran = project.idumb("execute-phase", "1", "--mode", "strict", "--json", environment={"TMPDIR": short})
         assert list(Path(short).iterdir()) == []

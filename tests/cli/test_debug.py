@@ -83,8 +83,7 @@ def test_a_task_that_did_not_fail_is_shown_too(project: Project) -> None:
 
 def test_a_task_that_another_run_took_over_keeps_its_changes_and_envelopes(sandbox: GitSandbox) -> None:
     project = projects.create(sandbox)
-    script = json.dumps("echo attempt $IDUMB_ATTEMPT > a.txt")
-    project.configure(f"builder: it\nbindings: {{it: {{adapter: command, argv: [sh, -c, {script}]}}}}\n")
+    project.built_by("echo attempt $IDUMB_ATTEMPT > a.txt")
     built = task("T1-01", files="create `a.txt`", check="grep 2 a.txt")
     project.plan([built])
     assert run(project, "--no-verify").code == 0
@@ -137,11 +136,9 @@ CODEX = (
 
 def reporting(project: Project, tmp_path: Path, name: str, events: tuple[object, ...]) -> None:
     """Bind an agent that writes `a.txt` and prints these events."""
-    program = tmp_path / "bin" / name
-    program.parent.mkdir(exist_ok=True)
     (tmp_path / "events").write_text("".join(f"{json.dumps(event)}\n" for event in events), encoding="utf-8")
-    program.write_text(f"#!/bin/sh\ncat > /dev/null\ncat {tmp_path}/events\necho made > a.txt\n", encoding="utf-8")
-    program.chmod(0o755)
+    script = f"#!/bin/sh\ncat > /dev/null\ncat {tmp_path}/events\necho made > a.txt\n"
+    program = project.repo.write(str(tmp_path / "bin" / name), script, mode=0o755)
     project.configure(f"builder: it\nbindings: {{it: {{adapter: {name}, argv: [{program}]}}}}\n")
 
 
@@ -175,8 +172,7 @@ def test_what_a_vendor_reports_becomes_short_lines_without_secrets(
 
 def test_steps_and_any_program_have_a_transcript_of_each_attempt(sandbox: GitSandbox) -> None:
     project = create(sandbox)
-    script = json.dumps("echo working on $IDUMB_ATTEMPT; echo made > a.txt")
-    project.configure(f"builder: it\nbindings: {{it: {{adapter: command, argv: [sh, -c, {script}]}}}}\n")
+    project.built_by("echo working on $IDUMB_ATTEMPT; echo made > a.txt")
     done = making("T1-02", "b.txt", after="T1-01")
     project.plan([task("T1-01", files="create `a.txt`", check="test -s b.txt"), done])
     assert plans.run(project, "--max-attempts", "2").code == 1

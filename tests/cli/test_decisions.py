@@ -22,16 +22,13 @@ JUDGED = "  - [ ] there — check: `test -s a.txt`\n  - [ ] it is *liked* — hu
 QUESTION = "T1-01.AC-2.1"
 
 
-def judged(project: Project, *, commit: bool = True) -> Project:
+def _waiting(sandbox: GitSandbox) -> Project:
     """T1-01 waits for a person's judgement."""
+    project = projects.create(sandbox)
     second = task("T1-02", after="T1-01", steps=[shell("true")])
-    project.plan([making("T1-01", "a.txt", criteria=JUDGED), second], commit=commit)
+    project.plan([making("T1-01", "a.txt", criteria=JUDGED), second])
     assert run(project).code == 5
     return project
-
-
-def _waiting(sandbox: GitSandbox) -> Project:
-    return judged(projects.create(sandbox))
 
 
 waiting = prepared_project(_waiting)

@@ -15,7 +15,7 @@ from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import prepared_project
-from tests.support.project import Project, making, shell, task
+from tests.support.project import Project, failing_task, making, shell
 from tests.support.schemas import published
 
 
@@ -23,15 +23,13 @@ def dropped(project: Project, *words: str) -> Answer:
     return project.json("drop", *words, "--why", "not wanted")
 
 
-def failing(id: str, after: str = "none") -> str:
-    return task(id, files=f"create `{id}.txt`", check="false", after=after, steps=[shell(f"touch {id}.txt")])
-
-
 @pytest.fixture
 def stopped(project: Project) -> Project:
     """T1-01 is done, T1-02 failed, T1-03 depends on it, T1-04 on nothing; phase 2 has not begun."""
     last = making("T1-04", "d.txt")
-    project.plan([making("T1-01", "a.txt"), failing("T1-02"), making("T1-03", "c.txt", after="T1-02"), last])
+    project.plan(
+        [making("T1-01", "a.txt"), failing_task("T1-02", "b.txt"), making("T1-03", "c.txt", after="T1-02"), last]
+    )
     project.plan([making("T2-01", "e.txt")], phase="2")
     assert project.execute("--max-attempts", "1").code == 1
     return project
@@ -144,8 +142,8 @@ halting = prepared_project(_failed)
 skipped = prepared_project(_skipped)
 
 
-def skip(project: Project, *flags: str) -> Answer:
-    return project.quick("skip", "T1-01", "--why", "no time", *flags)
+def skip(project: Project) -> Answer:
+    return project.quick("skip", "T1-01", "--why", "no time")
 
 
 def test_dependents_of_a_skipped_task_stay_blocked_and_every_command_says_why_and_how_to_unblock_it(

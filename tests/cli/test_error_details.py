@@ -76,10 +76,7 @@ def test_a_stopped_run_names_its_step_and_who_stopped_it(project: Project, tmp_p
 
 def test_a_commit_that_git_refuses_is_reported_with_its_step(project: Project) -> None:
     """R-RUN-7."""
-    hook = project.repo.git_dir / "hooks" / "pre-commit"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text("#!/bin/sh\necho no; exit 1\n", encoding="ascii")
-    hook.chmod(0o755)
+    project.repo.write(".git/hooks/pre-commit", "#!/bin/sh\necho no; exit 1\n", mode=0o755)
     project.plan([making("T1-01", "a.txt")], commit=False)
     ended = project.execute()
     assert (ended.code, ended.error["code"]) == (1, "git.commit-refused")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -32,10 +31,8 @@ def test_retry_failed_runs_the_task_again_and_the_run_completes(project: Project
 def test_failed_work_is_judged_again_without_its_builder(project: Project, tmp_path: Path) -> None:
     """R-RUN-5: the check failed because of something outside the work."""
     door, calls = tmp_path / "open", tmp_path / "calls"
-    argv = json.dumps(["sh", "-c", f"echo x >> {calls}; cat {calls} > a.txt"])
-    project.configure(f"bindings:\n  agent: {{adapter: command, argv: {argv}}}\n")
-    fields = "- **Builder:** agent\n"
-    work = task("T1-01", files="create `a.txt`", check=f"test -s a.txt && test -e {door}", fields=fields)
+    project.built_by(f"echo x >> {calls}; cat {calls} > a.txt")
+    work = task("T1-01", files="create `a.txt`", check=f"test -s a.txt && test -e {door}")
     project.plan([work, making("T1-02", "b.txt", after="T1-01")])
     assert run(project, "--max-attempts", "1").code == 1
     again = project.quick("resume", "1", "--judge", "--no-verify", "--json")

@@ -8,6 +8,7 @@ import pytest
 
 from idumb.domain import agent
 from idumb.domain.proof import gate_table
+from tests.support import approvals
 from tests.support.answer import Answer
 from tests.support.plans import run
 from tests.support.project import Project, making, task, write
@@ -118,11 +119,10 @@ def test_level_2_blocks_approval_and_run_for_what_is_missing_now(project: Projec
 NON_GOAL = "non_goals: [{id: NG-1, text: no other docs, paths: [docs]}]\n"
 
 
-def beside_a_non_goal(project: Project, head: str = NON_GOAL) -> None:
+def beside_a_non_goal(project: Project) -> None:
     both = [write("a.txt", "a\n"), write("docs/b.txt", "b\n")]
-    project.plan(
-        [task("T1-01", files="create `a.txt`, create `docs/b.txt`", check="test -s a.txt", steps=both)], head=head
-    )
+    made = task("T1-01", files="create `a.txt`, create `docs/b.txt`", check="test -s a.txt", steps=both)
+    project.plan([made], head=NON_GOAL)
 
 
 WORDS = "docs/b.txt: created, which the non-goal NG-1 excludes: no other docs"
@@ -148,9 +148,7 @@ def test_a_guided_plan_asks_about_a_changed_non_goal(project: Project, choice: s
 def test_a_strict_plan_fails_a_task_that_changed_a_non_goal(project: Project) -> None:
     """R-GATE-3, R-GATE-6: by default."""
     beside_a_non_goal(project)
-    consent = project.contract_hash()
-    assert project.quick("approve", "1", *project.answers(), "--hash", consent).code == 0
-    answer = project.quick("execute-phase", "1", "--mode", "strict", "--no-verify", "--json")
+    answer = approvals.strict(project, "--no-verify")
     assert (answer.code, WORDS in answer.data["tasks"][0]["reason"]) == (1, True), answer
 
 
@@ -162,9 +160,7 @@ CONFIG = (
 
 def reviewed(project: Project, place: Path, level: int) -> None:
     """A task whose checks pass and whose validator says no."""
-    program = place / "reviewer"
-    program.write_text("#!/bin/sh\necho not good enough\nexit 1\n", encoding="utf-8")
-    program.chmod(0o755)
+    program = project.repo.write(str(place / "reviewer"), "#!/bin/sh\necho not good enough\nexit 1\n", mode=0o755)
     project.configure(CONFIG.format(program=program, level=level))
     project.plan([making("T1-01", "a.txt")])
 

@@ -80,9 +80,7 @@ BUILDER = r"""grep -o 'change `[a-z.]*`' | cut -d '`' -f 2 | while read -r name;
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
     project = projects.create(sandbox)
-    project.configure(
-        f"builder: agent\nbindings:\n  agent: {{adapter: command, argv: [sh, -c, {json.dumps(BUILDER)}]}}\n"
-    )
+    project.built_by(BUILDER)
     return project
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import approvals
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
@@ -39,11 +40,6 @@ def plants(project: Project) -> None:
     acts(project, f"mkdir -p {hook.parent}", f"echo 'touch {tmp_ran(project)}' > {hook}; chmod +x {hook}")
 
 
-def strict(project: Project, *arguments: str) -> Answer:
-    assert project.quick("approve", "1", "--hash", project.contract_hash(), "--json").code == 0
-    return project.execute("--mode", "strict", "--no-verify", *arguments)
-
-
 def refused(project: Project, *arguments: str) -> Answer:
     answer = project.quick(*arguments, "--json")
     assert (answer.code, answer.error["code"]) == (4, "git.guarded-changed"), answer
@@ -55,7 +51,7 @@ def refused(project: Project, *arguments: str) -> Answer:
 def test_a_strict_run_refuses_a_planted_hook_until_a_person_accepts_it_and_that_is_recorded(project: Project) -> None:
     """R-GIT-6, F53."""
     plants(project)
-    answer = strict(project)
+    answer = approvals.strict(project, "--no-verify")
     assert (answer.code, answer.error["code"]) == (4, "git.guarded-changed"), answer
     assert f"idumb resume 1 --accept-git {HOOK}" in answer.error["hint"]
     for arguments in (("resume", "1"), ("rollback", "1", "--to", "start", "--yes"), ("accept", "T1-02", "--why", "x")):

@@ -6,25 +6,19 @@ What checks judge for each way to commit: the table of `docs/what-proof-means.md
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import TYPE_CHECKING
-
-from idumb.app.attempt import task_checks
-from tests.support.answer import Answer
-from tests.support.project import Project, making, task, write
-
-if TYPE_CHECKING:
-    import pytest
 from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
+from idumb.app.attempt import task_checks
+from tests.support import approvals, seed
 from tests.support import project as projects
-from tests.support import seed
+from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import prepared_project
-from tests.support.project import edit
+from tests.support.project import Project, edit, making, task, write
 
 DONE = "test -s a.txt"
 
@@ -33,34 +27,23 @@ def execute(project: Project, *flags: str) -> Answer:
     return project.quick("execute-phase", "1", "--approve", project.approval(), "--no-verify", *flags, "--json")
 
 
-STRICT = ("--mode", "strict", "--max-attempts", "1", "--no-verify")
-
-
-def strict(project: Project, *flags: str) -> Answer:
-    approved = project.quick("approve", "1", *project.answers(), "--hash", project.contract_hash())
-    assert approved.code == 0, approved
-    return project.quick("execute-phase", "1", *STRICT, *flags, "--json")
-
-
-def built_by(project: Project, script: str, *settings: str) -> None:
-    """Configure an agent that runs a shell script."""
-    agent = f"{{adapter: command, argv: [sh, -c, {json.dumps(script)}]}}"
-    project.configure("\n".join((f"builder: agent\nbindings:\n  agent: {agent}", *settings, "")))
+def strict(project: Project) -> Answer:
+    return approvals.strict(project, "--max-attempts", "1", "--no-verify")
 
 
 def built_when(project: Project, monkeypatch: pytest.MonkeyPatch, condition: str) -> None:
     """Let the builder of `a.txt` wait for a condition of `test`, and nobody for controls after it."""
     monkeypatch.setattr(task_checks, "LONGEST_CONTROLS", 0.0)
-    built_by(project, f"until [ {condition} ]; do :; done; echo one > a.txt")
+    project.built_by(f"until [ {condition} ]; do :; done; echo one > a.txt")
 
 
 def criteria(*lines: str) -> str:
     return "".join(f"  - [ ] {line}\n" for line in lines)
 
 
-def controls(project: Project, id: str = "T1-01") -> dict[str, str]:
-    """Return the recorded control of each check of a task's last attempt."""
-    (*_, last) = project.quick("show", id, "--json").data["attempts"]
+def controls(project: Project) -> dict[str, str]:
+    """Return the recorded control of each check of the last attempt."""
+    (*_, last) = project.quick("show", "T1-01", "--json").data["attempts"]
     return {row["subject"]: row["control"] for row in last["evidence"] if "control" in row}
 
 
@@ -114,8 +97,8 @@ def test_without_controls_a_strict_task_completes_and_its_evidence_is_weaker(pro
     ]
 
 
-def runs_checks(project: Project, *flags: str) -> Answer:
-    return project.quick("check-plan", "1", "--run-checks", *flags, "--json")
+def runs_checks(project: Project) -> Answer:
+    return project.quick("check-plan", "1", "--run-checks", "--json")
 
 
 def passed_before(answer: Answer) -> list[tuple[str, int, str]]:
@@ -133,7 +116,7 @@ def test_checks_of_a_plan_run_only_with_consent(project: Project, tmp_path: Path
 
 def test_check_plan_finds_checks_that_pass_before_the_work(project: Project) -> None:
     lines = ("a — check: `true`", f"b — check: `{DONE}`", "c — keeps: `test -e README.md`", "d — verify")
-    built_by(project, "true")
+    project.built_by("true")
     one = task(
         "T1-01",
         files="create `a.txt`",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 from pathlib import Path
 
@@ -111,13 +110,6 @@ project = prepared_project(_with_submodule)
 """A project with a submodule that has uncommitted work of its own."""
 
 
-def command(project: Project, script: str, more: str = "run: {max_attempts: 1}\n") -> None:
-    """Build with this script; `$ONCE` is a file that does not exist at first."""
-    script = f"ONCE=$HOME/once; {script}"
-    agent = f"{{adapter: command, argv: [sh, -c, {json.dumps(script)}]}}"
-    project.configure(f"builder: agent\n{more}bindings:\n  agent: {agent}\n")
-
-
 def files(project: Project) -> dict[str, str]:
     below = project.folder / SUB
     return {p.name: p.read_text() for p in below.iterdir() if p.is_file() and p.name != ".git"}
@@ -149,9 +141,9 @@ CHANGES = (
 def test_what_an_agent_does_in_a_submodule_stays_in_its_copy(project: Project, script: str) -> None:
     """R-GIT-7: a glob does not reach into it; a warning says first that its uncommitted work cannot be restored."""
     before = files(project)
-    command(project, f"echo a > vendor/a.txt; {script}; exit 0")
+    project.built_by(f"echo a > vendor/a.txt; {script}; exit 0")
     project.plan([projects.task("T1-01", files="create `vendor/**`, modify `vendor/**`, delete `vendor/**`")])
-    answer = run(project, "--no-verify")
+    answer = run(project, "--no-verify", "--max-attempts", "1")
     assert answer.code == 0, answer
     assert "(uncommitted work in a submodule): vendor/sub" in answer.out
     assert project.repo.git("show", "--name-only", "--format=", "HEAD~1").split() == ["vendor/a.txt"]
@@ -161,8 +153,8 @@ def test_what_an_agent_does_in_a_submodule_stays_in_its_copy(project: Project, s
 def test_a_repository_that_an_agent_made_is_not_lost_silently(sandbox: GitSandbox) -> None:
     """R-GIT-5."""
     project = projects.create(sandbox)
-    command(project, "echo a > a.txt; git init -q lib; echo x > lib/x")
+    project.built_by("echo a > a.txt; git init -q lib; echo x > lib/x")
     project.plan([projects.task("T1-01", files="create `a.txt`, create `lib/**`", check="test -s a.txt")])
-    ended = project.execute("--no-verify")
+    ended = project.execute("--no-verify", "--max-attempts", "1")
     assert ended.code == 1
     assert "it created repositories, which cannot be delivered: lib" in ended.data["tasks"][0]["reason"]

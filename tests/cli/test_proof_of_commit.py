@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
+from tests.support import approvals, seed
 from tests.support import project as projects
-from tests.support import seed
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, edit, making, shell, task, write
@@ -88,8 +90,7 @@ def test_a_strict_task_refuses_a_check_that_changes_a_committed_file(project: Pr
     project.repo.write_all(STAMP)
     project.repo.commit("stamp")
     project.plan([making("T1-01", "a.txt", fields="- **Verify:** `test -s a.txt && sh build.sh`\n")])
-    assert project.quick("approve", "1", *project.answers(), "--hash", project.contract_hash()).code == 0
-    answer = project.quick("execute-phase", "1", "--mode", "strict", "--max-attempts", "1", "--json")
+    answer = approvals.strict(project, "--max-attempts", "1")
     (row,) = answer.data["tasks"]
     assert row["status"] == "failed"
     assert row["reason"].startswith("verify 1 changed stamp.txt, which the commit holds; in strict mode")
@@ -196,19 +197,6 @@ def hook(project: Project, name: str, text: str) -> None:
     project.repo.write(f".git/hooks/{name}", f"#!/bin/sh\n{text}\n", mode=0o755)
 
 
-def by_agent(project: Project, text: str, *, check: str = "test -s a.txt") -> None:
-    """A program builds the task; it notes each call, and `text` is the rest of it."""
-    log = project.folder.parent / "calls"
-    project.repo.write("agent.sh", f"echo called >> {log}\n{text}\n")
-    project.repo.commit("an agent")
-    project.configure("builder: mine\nbindings:\n  mine: {adapter: command, argv: [sh, agent.sh]}\n")
-    project.plan([task("T1-01", files="create `a.txt`", check=check)])
-
-
-def calls(project: Project) -> int:
-    return len((project.folder.parent / "calls").read_text().splitlines())
-
-
 def committed(project: Project, path: str) -> str:
     return project.repo.git("show", f"HEAD:{path}")
 
@@ -217,15 +205,19 @@ def run(project: Project, *flags: str) -> Answer:
     return project.execute("--no-verify", *flags)
 
 
-def test_a_hook_that_formats_and_refuses_once_costs_no_further_call_of_the_agent(hooked: Project) -> None:
+def test_a_hook_that_formats_and_refuses_once_costs_no_further_call_of_the_agent(
+    hooked: Project, tmp_path: Path
+) -> None:
     """R-RUN-3: as hooks of the framework pre-commit do. The user's file is the committed one."""
-    by_agent(hooked, "echo hello > a.txt")
+    calls = tmp_path / "calls"
+    hooked.built_by(f"echo called >> {calls}; echo hello > a.txt")
+    hooked.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
     formats = (
         "grep -q HELLO a.txt && exit 0; sed -i s/hello/HELLO/ a.txt; echo 'files were modified by this hook'; exit 1"
     )
     hook(hooked, "pre-commit", f"test -e a.txt || exit 0; {formats}")
     assert run(hooked).code == 0
-    assert (calls(hooked), committed(hooked, "a.txt"), hooked.read("a.txt")) == (1, "HELLO", "HELLO\n")
+    assert (calls.read_text(), committed(hooked, "a.txt"), hooked.read("a.txt")) == ("called\n", "HELLO", "HELLO\n")
     assert hooked.repo.git("status", "--porcelain") == ""
 
 

@@ -10,7 +10,6 @@ import pytest
 
 from tests.support import ended_runs
 from tests.support.answer import Answer
-from tests.support.gitrepo import GitSandbox
 from tests.support.plans import PLAN, run
 from tests.support.prepared import Prepared
 from tests.support.project import Project, failing_task, making, task, write
@@ -146,13 +145,7 @@ def test_a_changed_configuration_leaves_a_verified_phase_verified_and_proven(pre
 @pytest.fixture
 def clone(prepared: Prepared, tmp_path: Path) -> Project:
     """A colleague's clone of a finished phase of one task, which creates `a.txt`."""
-    origin = prepared.get(ended_runs.done)
-    place = tmp_path / "clone"
-    origin.repo.git("clone", "--quiet", str(origin.folder), str(place))
-    cloned = Project(GitSandbox(place), place)
-    cloned.repo.git("config", "user.name", "A")
-    cloned.repo.git("config", "user.email", "a@example.org")
-    return cloned
+    return prepared.get(ended_runs.done).clone(tmp_path / "clone")
 
 
 def agreed(project: Project) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +14,6 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import prepared_project
 from tests.support.project import Project
 
-BUILDER = "run: {max_attempts: 1}\nbuilder: agent\nbindings:\n  agent: {adapter: command, argv: [sh, -c, %s]}\n"
 FOLDER = ".planning/quick/001-fix-the-typo"
 
 
@@ -29,7 +27,7 @@ project = prepared_project(_project)
 
 
 def building(project: Project, script: str) -> None:
-    project.configure(BUILDER % json.dumps(script))
+    project.built_by(script, "run: {max_attempts: 1}\n")
 
 
 def consented(project: Project, *arguments: str) -> Answer:

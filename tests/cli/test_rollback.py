@@ -77,10 +77,7 @@ def test_a_clone_does_not_repeat_a_phase_that_the_committed_report_calls_verifie
     change = task("T1-01", files="modify `README.md`", steps=[write("README.md", "changed\n")])
     project = _project(sandbox, change)
     assert run(project).code == 0
-    project.repo.git("clone", "--quiet", str(project.folder), str(tmp_path / "clone"))
-    clone = Project(GitSandbox(tmp_path / "clone"), tmp_path / "clone")
-    clone.repo.git("config", "user.name", "Pat")
-    clone.repo.git("config", "user.email", "pat@example.invalid")
+    clone = project.clone(tmp_path / "clone")
     before = clone.repo.ledger()
     for flags in ((), ("--dry-run",)):
         answer = run(clone, *flags)

@@ -35,18 +35,11 @@ def failed(sandbox: GitSandbox) -> Project:
     return project
 
 
-def put(project: Project, *steps: dict[str, Any], path: str = PLAN, commit: bool = True, **more: Any) -> None:
-    """Write a step plan; as YAML it has one step a line."""
-    place = project.folder / path
-    place.parent.mkdir(parents=True, exist_ok=True)
+def put(project: Project, *steps: dict[str, Any], path: str = PLAN) -> None:
+    """Write a step plan with one step a line, and commit it."""
     lines = "".join(f"- {json.dumps(step)}\n" for step in steps)
-    head = "".join(f"{key}: {json.dumps(value)}\n" for key, value in more.items())
-    place.write_text(
-        json.dumps({"steps": steps, **more}) if path.endswith(".json") else f"{head}steps:\n{lines}", encoding="utf-8"
-    )
-    if commit:
-        project.repo.git("add", "--", path)
-        project.repo.git("commit", "--quiet", "-m", "a step plan", "--", path)
+    project.repo.write(path, f"steps:\n{lines}")
+    project.repo.commit("a step plan", path)
 
 
 def approve(project: Project, path: str = PLAN) -> None:

@@ -116,10 +116,8 @@ def test_stop_ends_a_hanging_hook_and_the_work_is_committed_once(project: Projec
     """F22, R-GIT-2: git and its hook are stopped; resume commits the proven work."""
     project.plan([making("T1-01", "a.txt")])
     door = tmp_path / "door"
-    hook = project.repo.git_dir / "hooks" / "pre-commit"
-    hook.parent.mkdir(exist_ok=True)
-    hook.write_text(f"#!/bin/sh\necho $$ > {door}\nsleep 600\n", encoding="ascii")
-    hook.chmod(0o755)
+    script = f"#!/bin/sh\necho $$ > {door}\nsleep 600\n"
+    hook = project.repo.write(".git/hooks/pre-commit", script, mode=0o755)
     with project.beside("execute-phase", "1", "--approve", project.approval()) as process:
         hanging = int(door.read_text())
         assert stop(project).data["ended"] == "interrupted"

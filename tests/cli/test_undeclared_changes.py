@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import pytest
@@ -101,20 +100,10 @@ def test_conditions_and_invariants_are_checked(project: Project) -> None:
     assert "INV-1" in {row["id"]: row["reason"] for row in answer.data["tasks"]}["T1-04"]
 
 
-@pytest.fixture
-def outside(tmp_path: Path) -> Path:
-    place = tmp_path / "outside.txt"
-    place.write_text("hello\n", encoding="ascii")
-    return place
-
-
-def linking(project: Project, command: str, path: str = "greeting.txt") -> None:
-    check = f"grep -q hello {path}"
-    project.plan([task("T1-01", files=f"create `{path}`", check=check, steps=[shell(command)])])
-
-
-def test_a_declared_file_that_became_a_link_to_the_outside_is_not_work(project: Project, outside: Path) -> None:
-    linking(project, f"ln -s {outside} greeting.txt")
+def test_a_declared_file_that_became_a_link_to_the_outside_is_not_work(project: Project, tmp_path: Path) -> None:
+    outside = project.repo.write(str(tmp_path / "outside.txt"), "hello\n")
+    steps = [shell(f"ln -s {outside} greeting.txt")]
+    project.plan([task("T1-01", files="create `greeting.txt`", check="grep -q hello greeting.txt", steps=steps)])
     answer = run(project, "--max-attempts", "1")
     assert answer.code == 1
     reason = answer.data["tasks"][0]["reason"]
@@ -123,6 +112,7 @@ def test_a_declared_file_that_became_a_link_to_the_outside_is_not_work(project: 
     assert "Task T1-01" not in project.subjects()
 
 
+ONCE = "run: {max_attempts: 1}\n"
 HIDES = "mkdir -p helper; echo check.sh > helper/.gitignore; echo 'test -s a.txt' > helper/check.sh; echo a > a.txt"
 ROOT = "echo helper > .gitignore; mkdir -p helper; echo exit > helper/check.sh; echo a > a.txt"
 
@@ -130,13 +120,6 @@ ROOT = "echo helper > .gitignore; mkdir -p helper; echo exit > helper/check.sh; 
 @pytest.fixture
 def ignoring(sandbox: GitSandbox) -> Project:
     return projects.create(sandbox, files={"README.md": "one\n"})
-
-
-def configure(project: Project, script: str, settings: str = "run: {max_attempts: 1}\n") -> None:
-    place = project.folder.parent / "actor"
-    place.write_text(f"{script}\nexit 0\n")
-    binding = f"bindings:\n  b: {{adapter: command, argv: [sh, {json.dumps(str(place))}]}}\n"
-    project.configure(f"builder: b\n{settings}{binding}")
 
 
 def undeclared(project: Project) -> list[str]:
@@ -149,7 +132,7 @@ def undeclared(project: Project) -> list[str]:
 )
 def test_files_hidden_by_new_rules_are_undeclared_changes(ignoring: Project, script: str) -> None:
     ignoring.plan([task("T1-01", files="create `a.txt`", check="sh helper/check.sh")])
-    configure(ignoring, script)
+    ignoring.built_by(f"{script}\nexit 0", ONCE)
     ended = run(ignoring, "--no-verify")
     assert ended.code in {1, 5}, ended
     assert undeclared(ignoring) == [".gitignore" if script == ROOT else "helper/.gitignore", "helper/check.sh"]
@@ -183,7 +166,7 @@ def test_builders_and_checks_leave_them_and_the_run_ends_well(ignoring: Project,
         ],
         tail=f"\n## Success criteria\n\n- [ ] it works — check: `{check.format('b.py')}`\n",
     )
-    configure(ignoring, f"{LEAVES}; test -e a.py && echo b > b.py; echo a > a.py; {commits}")
+    ignoring.built_by(f"{LEAVES}; test -e a.py && echo b > b.py; echo a > a.py; {commits}\nexit 0", ONCE)
     ended = run(ignoring)
     assert ended.code == 0, ended
     assert ended.object["warnings"] == []
@@ -203,9 +186,8 @@ def validated(sandbox: GitSandbox) -> Project:
 
 def judged_by(project: Project, place: Path, script: str) -> None:
     """A task whose check passes, and a validator that runs a script first."""
-    program = place / "judge"
-    program.write_text(f"#!/bin/sh\ncat > /dev/null\n{script}\n", encoding="utf-8")
-    program.chmod(0o755)
+    text = f"#!/bin/sh\ncat > /dev/null\n{script}\n"
+    program = project.repo.write(str(place / "judge"), text, mode=0o755)
     project.configure(f"validator: judge\nbindings:\n  judge: {{adapter: command, argv: [{program}]}}\n")
     project.plan([making("T1-01", "a.txt")])
 

@@ -18,12 +18,6 @@ from tests.support.plans import amend, run, versions
 from tests.support.project import Project, create, failing_task, making, shell, task, write
 from tests.support.schemas import validator
 
-BOXES = "  - [ ] it is there — check: `test -s a.txt`\n  - [ ] it is nice\n"
-
-
-def made(*, criteria: str = BOXES, fields: str = "") -> str:
-    return task("T1-01", files="create `a.txt`", criteria=criteria, fields=fields, steps=[write("a.txt", "made\n")])
-
 
 def ended(answer: Answer, reason: str) -> str:
     """Return the id of the question whether the phase counts as verified."""
@@ -34,7 +28,8 @@ def ended(answer: Answer, reason: str) -> str:
 
 def test_an_unproven_criterion_of_a_task_leaves_the_phase_partial_until_a_person_decides(sandbox: GitSandbox) -> None:
     project = create(sandbox)
-    project.plan([made()])
+    criteria = "  - [ ] it is there — check: `test -s a.txt`\n  - [ ] it is nice\n"
+    project.plan([making("T1-01", "a.txt", criteria=criteria)])
     question = ended(plans.run(project), "T1-01 AC-2 has no proof")
     assert question in project.quick("decisions").out
     assert project.quick("decide", question, "yes").code == 0
@@ -80,8 +75,7 @@ def test_a_check_that_passed_before_the_work_is_named_for_the_fastest_builder(
     project = create(sandbox)
     steps = [write("a.txt", "made\n")] if builder == "steps" else []
     if not steps:
-        script = json.dumps("echo made > a.txt")
-        project.configure(f"builder: agent\nbindings:\n  agent: {{adapter: command, argv: [sh, -c, {script}]}}\n")
+        project.built_by("echo made > a.txt")
     boxes = "  - [ ] a — check: `test -s a.txt`\n  - [ ] readme — check: `test -s README.md`\n"
     project.plan([task("T1-01", files="create `a.txt`", criteria=boxes, steps=steps)])
     answer = project.quick("execute-phase", "1", "--approve", project.approval())
@@ -159,19 +153,13 @@ def test_a_file_that_differs_from_its_task_s_result_is_reported(
     assert changed in answer.data["mismatches"]
 
 
-CHECK = "test ! -e secret.txt"
-
-
-def head(check: str, more: str = "") -> str:
-    return f"invariants:\n  - id: INV-1\n    text: it holds\n    check: |-\n      {check}\n{more}"
-
-
 def test_the_log_names_the_amendment_that_added_an_invariant(project: Project) -> None:
     """R-GATE-3, R-LOCK-8."""
     tasks = [making("T1-01", "a.txt"), failing_task("T1-02", "b.txt", after="T1-01")]
     project.plan(tasks)
     run(project, "--max-attempts", "1", "--no-verify")
-    project.plan([tasks[0], making("T1-02", "secret.txt", after="T1-01")], head=head(CHECK), commit=False)
+    head = "invariants: [{id: INV-1, text: it holds, check: test ! -e secret.txt}]\n"
+    project.plan([tasks[0], making("T1-02", "b.txt", after="T1-01")], head=head, commit=False)
     assert amend(project, "--from-file", "--yes", "--why", "no secrets").code == 0
     (version,) = versions(project)
     assert (version["version"], version["why"]) == (2, "no secrets")

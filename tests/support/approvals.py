@@ -17,8 +17,8 @@ FIELDS = "- **Requirements:** REQ-1\n- **Change:** extending\n"
 CHECK = "tests/check.sh"
 
 
-def strict_task(id: str, path: str, *, after: str = "none", fields: str = "", **more: Any) -> str:
-    return making(id, path, after=after, fields=FIELDS + fields, **more)
+def strict_task(id: str, path: str, *, fields: str = "", **more: Any) -> str:
+    return making(id, path, fields=FIELDS + fields, **more)
 
 
 def create(sandbox: GitSandbox) -> Project:
@@ -42,6 +42,12 @@ def approve(project: Project, *flags: str) -> Answer:
 
 def run(project: Project, *flags: str) -> Answer:
     return project.quick("execute-phase", "1", *flags, "--json")
+
+
+def strict(project: Project, *flags: str) -> Answer:
+    """Approve the phase as it is, and run it in strict mode."""
+    approve(project)
+    return run(project, "--mode", "strict", *flags)
 
 
 def may_start(project: Project) -> None:

@@ -11,15 +11,15 @@ PLAN = ".planning/phases/1/01-PLAN.md"
 FOURTH = making("T1-04", "e.txt", after="T1-03")
 
 
-def halted(project: Project, *, more: str = "", head: str = "", commit: bool = True) -> Project:
+def halted(project: Project) -> Project:
     """T1-01 is done, T1-02 wrote a file that it does not declare, T1-03 was not begun."""
     both = [shell("echo b > b.txt; echo c > c.txt")]
     tasks = [
         making("T1-01", "a.txt"),
-        task("T1-02", files="create `b.txt`", check="test -s b.txt", after="T1-01", steps=both, fields=more),
+        task("T1-02", files="create `b.txt`", check="test -s b.txt", after="T1-01", steps=both),
         making("T1-03", "d.txt", after="T1-01, T1-02"),
     ]
-    project.plan(tasks, head=head, commit=commit)
+    project.plan(tasks)
     assert run(project).code == 5
     return project
 

@@ -188,6 +188,19 @@ class Project:
         (self.folder / ".idumb" / "config.yaml").write_text(text, encoding="utf-8")
         self.commit_own()
 
+    def built_by(self, script: str, more: str = "") -> None:
+        """Let an agent that runs a shell script build what has no steps; `more` are other settings."""
+        agent = f"{{adapter: command, argv: [sh, -c, {json.dumps(script)}]}}"
+        self.configure(f"builder: agent\n{more}bindings:\n  agent: {agent}\n")
+
+    def clone(self, place: Path) -> Project:
+        """A colleague's clone."""
+        self.repo.git("clone", "--quiet", str(self.folder), str(place))
+        repo = GitSandbox(place)
+        repo.git("config", "user.name", "Colleague")
+        repo.git("config", "user.email", "colleague@example.invalid")
+        return Project(repo, place)
+
     def commit_own(self) -> None:
         """Commit the files that idumb and the planner wrote, and nothing else."""
         own = [name for name in (".idumb", ".planning") if (self.folder / name).exists()]

@@ -38,6 +38,7 @@ def validator(name: str) -> jsonschema.Draft202012Validator:
 
 
 _KNOWN = set[tuple[str, object]]()
+_LIKE = {"workflow run": "run", "dlq retry": "run", "dlq remove": "drop"}
 _WORD = re.compile(r"[a-z][a-z-]{,29}")
 
 
@@ -52,8 +53,8 @@ def _of(arguments: Sequence[str]) -> str:
     named, words = by_command(), [word for word in arguments if word != "--json"]
     while words[0] not in {name.partition(" ")[0] for name in named}:
         words.pop(0)  # an option before the command
-    if words[:2] in (["workflow", "run"], ["dlq", "retry"]):
-        return "run"
+    if (like := _LIKE.get(" ".join(words[:2]))) is not None:
+        return like
     name = f"{words[0]} N" if words[1:] and words[0] == "next" else words[0]
     return next(named[each] for each in (*(f"{name} {word}" for word in words[1:]), name) if each in named)
 
