@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 import msgspec
+from msgspec import Struct
 from msgspec.structs import replace
 
 from idumb.app import role_calls
@@ -33,7 +34,20 @@ ROADMAP = ".planning/ROADMAP.md"
 _MOST_OUTPUT = 1500
 
 
-def gather(services: Services, checks: Checks, contract: Contract, tree: str, journal: Journal) -> list[Evidence]:
+class Phase(Struct, frozen=True):
+    """A phase that is judged: by these checks, on the tree `judged`."""
+
+    services: Services
+    journal: Journal
+    contract: Contract
+    checks: Checks
+    judged: str
+
+
+def gather(phase: Phase) -> list[Evidence]:
+    """Judge the success criteria and invariants of a phase."""
+    services, contract, checks, tree = phase.services, phase.contract, phase.checks, phase.judged
+    state = phase.journal.state
     checks.renew()  # nothing that the last task's checks left
     left = {check.subject: check for check in rerun.checks_of_phase(contract.plans)}
     gathered: list[Evidence] = []
@@ -50,30 +64,29 @@ def gather(services: Services, checks: Checks, contract: Contract, tree: str, jo
             subject = f"{prefix}{criterion.id}"
             if criterion.command:
                 gathered.append(run(subject))
-            elif criterion.proof == HUMAN and schedule.is_settled(schedule.statuses(contract, journal.state)):
-                gathered.append(_human_criterion(services, contract, criterion, subject, tree, journal))
+            elif criterion.proof == HUMAN and schedule.is_settled(schedule.statuses(contract, state)):
+                gathered.append(_human_criterion(phase, criterion, subject))
             else:
                 result = evidence.OPINION if criterion.proof == OPINION else evidence.UNPROVEN
                 gathered.append(Evidence(subject, criterion.text, result, tree=tree))
     gathered += [run(subject) for subject in tuple(left)]  # the invariants
     if any(map(task_checks.is_broken, gathered)):
-        gathered = task_checks.explain(services, checks, journal.state, gathered)
+        gathered = task_checks.explain(services, checks, state, gathered)
         checks.renew()
     return gathered
 
 
-def of_tasks(
-    services: Services, checks: Checks, contract: Contract, tree: str, journal: Journal, gathered: Sequence[Evidence]
-) -> tuple[list[Evidence], list[Evidence]]:
+def of_tasks(phase: Phase, gathered: Sequence[Evidence]) -> tuple[list[Evidence], list[Evidence]]:
     """Run the own checks of done tasks again, on the final tree: a later task may have broken them.
 
     Return the tests of tasks, and the other checks of completed tasks. Commands of `gathered` are not repeated, unless
     a later check of the task may use what they build.
     """
+    services, contract, checks, state = phase.services, phase.contract, phase.checks, phase.journal.state
     tests, others, repeated = list[Evidence](), list[Evidence](), {e.command for e in gathered}
-    done = [id for id, one in journal.state.tasks.items() if one.status in outcome.DONE]
+    done = [id for id, one in state.tasks.items() if one.status in outcome.DONE]
     for task in (contracts.without_replaced(contract, each, done) for each in contract.tasks.values()):
-        status = journal.state.tasks[task.id].status
+        status = state.tasks[task.id].status
         own = [c for c in rerun.checks_of_task(task) if c.is_test or status == outcome.COMPLETED]
         if status not in outcome.DONE or all(c.condition is None and c.command in repeated for c in own):
             continue
@@ -83,9 +96,9 @@ def of_tasks(
             services.interrupts.check()
             with services.interrupts.armed():
                 named = replace(check, subject=f"{task.id} {check.subject.removesuffix(' after')}")
-                results.append(task_checks.run(checks, named, tree))
+                results.append(task_checks.run(checks, named, phase.judged))
         if any(result.result in evidence.BROKEN for result in results):
-            results = task_checks.explain_own(services, checks, journal.state, task, own, results)
+            results = task_checks.explain_own(services, checks, state, task, own, results)
         for check, result in zip(own, results, strict=True):
             if check.condition is not None or check.command not in repeated:
                 (tests if check.is_test else others).append(result)
@@ -93,14 +106,13 @@ def of_tasks(
     return tests, others
 
 
-def _human_criterion(
-    services: Services, contract: Contract, criterion: Criterion, subject: str, tree: str, journal: Journal
-) -> Evidence:
+def _human_criterion(phase: Phase, criterion: Criterion, subject: str) -> Evidence:
+    journal, name = phase.journal, phase.contract.phase
     question = questions.from_table(
         "success criterion",
-        f"{contract.phase}.{subject.replace(' ', '.')}.{journal.state.number}",
+        f"{name}.{subject.replace(' ', '.')}.{journal.state.number}",
         criterion.instructions,
-        phase=contract.phase,
+        phase=name,
         criterion=criterion.id,
         text=criterion.text,
         subject=subject,
@@ -108,8 +120,8 @@ def _human_criterion(
     asked = journal.state.decisions.get(question.id)
     if asked is not None and (asked["what"], [*asked["evidence"]]) != (question.what, [*question.evidence]):
         journal.write(journal.question_event(question))  # an amendment changed the criterion: no answer is about it yet
-    answer = journal.ask_once(services.asker, question)
-    answered = questions.evidence_of_answers([question], [] if answer is None else [answer], tree)
+    answer = journal.ask_once(phase.services.asker, question)
+    answered = questions.evidence_of_answers([question], [] if answer is None else [answer], phase.judged)
     return replace(next(answered), text=criterion.text)
 
 
@@ -143,19 +155,16 @@ def _normalised(text: str) -> str:
     return " ".join(text.split()).rstrip(".").casefold()
 
 
-def ask_judges(
-    services: Services,
-    journal: Journal,
-    contract: Contract,
-    gathered: Sequence[Evidence],
-    tree: str,
-) -> tuple[Opinion, ...]:
-    """Ask the verifier, then the skeptic, who also gets the verifier's answer. Failures become part of the opinion."""
+def ask_judges(phase: Phase, gathered: Sequence[Evidence], tree: str) -> tuple[Opinion, ...]:
+    """Ask the verifier, then the skeptic, who also gets the verifier's answer. Failures become part of the opinion.
+
+    `tree` has the files that they see.
+    """
     opinions: list[Opinion] = []
-    for role in needs.bound_judges(services):
-        values = {**_values_for_judges(services, contract, journal, gathered), "said": _quotation(opinions)}
-        request = role_calls.RoleRequest(role, f"phase-{contract.phase}", values, judgement.SCHEMA)
-        opinions.append(_opinion(services, request, journal, tree))
+    for role in needs.bound_judges(phase.services):
+        values = {**_values_for_judges(phase, gathered), "said": _quotation(opinions)}
+        request = role_calls.RoleRequest(role, f"phase-{phase.contract.phase}", values, judgement.SCHEMA)
+        opinions.append(_opinion(phase.services, request, phase.journal, tree))
     return tuple(opinions)
 
 
@@ -189,15 +198,14 @@ def _with_resolved_citations(services: Services, judged: Judgement, tree: str) -
     return replace(judged, citations=places)
 
 
-def _values_for_judges(
-    services: Services, contract: Contract, journal: Journal, gathered: Sequence[Evidence]
-) -> Mapping[str, str]:
+def _values_for_judges(phase: Phase, gathered: Sequence[Evidence]) -> Mapping[str, str]:
+    services, contract = phase.services, phase.contract
     several = len(contract.plans) > 1
     goals = "\n".join(f"- {f'plan {p.plan} ' * several}goal: {wording.one_line(p.goal)}" for p in contract.plans)
     served = [text for p in contract.plans for text in plan_checks.served(services, p, p.requirements)]
     criteria = [*(f"requirement {text}" for text in served), *(f"{e.subject}: {e.text}" for e in gathered)]
     listed = "\n".join(f"- {wording.one_line(text)}" for text in criteria)
-    touched = sorted({path for task in journal.state.tasks.values() for path in task.work.touched})
+    touched = sorted({path for task in phase.journal.state.tasks.values() for path in task.work.touched})
     evidence_lines = [services.redactor.redact_output(_line_of_evidence(e)) for e in gathered]
     return {
         "phase": contract.phase,

@@ -143,14 +143,15 @@ def judge(services: Services, journal: Journal, contract: Contract, *, asks: boo
 def _gather(services: Services, journal: Journal, contract: Contract, *, asks: bool) -> Findings:
     checks = services.open_checks(services.here, journal.state.id).given(contract.variables)
     tree = done_work.present_tree(services, contract)
-    judged_tree = task_base.tree_between_attempts(services, journal.state, tree)
-    proofs = phase_evidence.gather(services, checks, contract, judged_tree, journal)
-    tests, regressions = phase_evidence.of_tasks(services, checks, contract, judged_tree, journal, proofs)
+    judged = task_base.tree_between_attempts(services, journal.state, tree)
+    phase = phase_evidence.Phase(services, journal, contract, checks, judged)
+    proofs = phase_evidence.gather(phase)
+    tests, regressions = phase_evidence.of_tasks(phase, proofs)
     proofs += tests
     checks.end_processes()
     final = done_work.compare_at_end(services, journal.state, contract, tree)
     outside = phase_evidence.uncovered_criteria(services, contract, tree)
-    opinions = phase_evidence.ask_judges(services, journal, contract, [*proofs, *outside], tree) if asks else ()
+    opinions = phase_evidence.ask_judges(phase, [*proofs, *outside], tree) if asks else ()
     of_tasks = projections.evidence_by_task(services, journal.state)
     own_checks = [*tests, *regressions]
     contradictions = _contradictions(services, contract, journal.state, of_tasks, own_checks, opinions)
