@@ -186,7 +186,7 @@ def submit(services: Services, task_name: str, flags: RunRequest, report: str = 
     request = admission.of_run(replace(flags, phase=contract.phase, in_place=True, command="submit"), state)
     admission.require_ready(services, contract, state, request)
     preconditions.require_branch(services, state)
-    run_lock.require_same_environment(services, state, contract, mode=request.mode, accepted=request.accept_changed)
+    run_lock.require_same_environment(services, state, contract, request)
     with operation.owned(services, "submit") as owned:
         journal = owned.journal(state)
         preconditions.accept_guarded_files(services, journal, request.accept_git)

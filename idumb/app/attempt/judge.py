@@ -265,7 +265,7 @@ def _questions(attempt: Attempt) -> tuple[Decision, ...]:
 def prove_on_head(context: RunContext, attempt: Attempt) -> Attempt:
     """Run the checks again if HEAD has moved since they ran: then another tree would be committed."""
     head = context.services.history.head().commit
-    if head == attempt.judged_on or preconditions.why_not_deliver(context.services, context.state):
+    if head == attempt.judged_on or preconditions.why_not_deliver(context):
         return attempt
     tree = _tree_to_prove(context, attempt, head)
     attempt = replace(attempt, judged_on=head)
@@ -317,7 +317,7 @@ def _committed_by_user(context: RunContext, attempt: Attempt) -> tuple[str, ...]
     """
     if not context.strict or attempt.in_place:
         return ()
-    if preconditions.why_not_deliver(context.services, context.state):
+    if preconditions.why_not_deliver(context):
         return ()
     history, begun = context.services.history, attempt.before.head.commit
     own = (commit for commit, named in history.trailers_since(begun) if named.get("Idumb-Run") == context.run)

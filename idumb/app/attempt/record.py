@@ -57,7 +57,7 @@ def commit_and_deliver(context: RunContext, attempt: Attempt) -> Attempt:
 
     `commit_refused` says why it is not done. An attempt that fails, because of a hook, is recorded as failed.
     """
-    why = preconditions.why_not_deliver(context.services, context.state)
+    why = preconditions.why_not_deliver(context)
     if why:
         return attempt.at(RECORDED, commit_refused=why)
     if not attempt.message:
@@ -142,7 +142,7 @@ def _refused(context: RunContext, attempt: Attempt, made: CommitAttempt) -> Atte
 
 def _deliver(context: RunContext, attempt: Attempt, commit: str | None) -> Attempt:
     """Write the work into the user's tree, move his branch to its commit, and record the checkpoint."""
-    if why := preconditions.why_not_deliver(context.services, context.state):  # a hook may have taken long
+    if why := preconditions.why_not_deliver(context):  # a hook may have taken long
         return attempt.at(RECORDED, commit_refused=why)
     conflicts = delivery.deliver(context, attempt)
     if conflicts:

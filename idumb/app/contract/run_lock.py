@@ -15,7 +15,7 @@ from idumb.app.consent import phase_grants
 from idumb.app.contract import envelopes
 from idumb.app.core import actions
 from idumb.app.core.attempt import Attempt
-from idumb.app.core.run_context import RunContext
+from idumb.app.core.run_context import RunContext, RunRequest
 from idumb.app.core.services import Services
 from idumb.domain import canonical_json, envelope, outcome, wording
 from idumb.domain import contract as contracts
@@ -255,14 +255,13 @@ _WORDS = {
 }
 
 
-def require_same_environment(
-    services: Services, state: RunState, contract: Contract, *, mode: str | None, accepted: bool
-) -> None:
+def require_same_environment(services: Services, state: RunState, contract: Contract, request: RunRequest) -> None:
     """Require that the environment is unchanged before a strict run continues. Refusal `envelope.changed`.
 
-    A guided run records what changed. `accepted`: the user accepts it. Nothing is refused if the run has no attempts.
+    A guided run records what changed. Nothing is refused if the user accepts it, or if the run has no attempts.
     """
-    if state.attempted and state.contract.envelopes and not accepted and STRICT in (mode, state.mode, contract.mode):
+    is_strict = STRICT in (request.mode, state.mode, contract.mode)
+    if is_strict and state.attempted and state.contract.envelopes and not request.accept_changed:
         current = envelopes.current_envelopes(services, services.adapters, contract)
         changes = envelope.changes(state.contract.envelopes, current.envelopes)
         if changes:

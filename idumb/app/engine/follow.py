@@ -145,7 +145,7 @@ def _after_attempt(task: Task, plan: Plan, state: TaskState, run: RunState, now:
         return _about_deviations(task, state, run, now, strict=strict)
     repeats = schedule.repeats_itself(state)
     beside = questions.exhausted(task, state, repeats=repeats) if _asks_at_end(task, state, strict) else None
-    return Move(FAIL, state.reason, _halts(task, state, run, now, strict=plan.mode == STRICT), beside)
+    return Move(FAIL, state.reason, _halts(task, plan, state, run, now), beside)
 
 
 def _refused(run: RunState, task: str) -> bool:
@@ -186,9 +186,9 @@ def _asks_at_end(task: Task, state: TaskState, strict: bool) -> bool:  # noqa: F
     return task.on_failure not in ("block", "ask")
 
 
-def _halts(task: Task, state: TaskState, run: RunState, now: Circumstances, *, strict: bool) -> str:
+def _halts(task: Task, plan: Plan, state: TaskState, run: RunState, now: Circumstances) -> str:
     """Return why the run halts if the task fails; "" if it goes on."""
-    if strict:
+    if plan.mode == STRICT:
         return f"{task.id} failed: {state.reason}"
     count = run.failures_in_a_row + 1
     if count < now.settings.run.halt_after:
@@ -210,4 +210,4 @@ def _of_waiting(task: Task, plan: Plan, state: TaskState, run: RunState, now: Ci
         return Move(SKIP, f"answered {SKIP}")
     if move == RESET:
         return Move(RESET, ANSWERED, keeps_attempts=run.decisions[first]["kind"] == LIMIT)
-    return Move(FAIL, state.reason, _halts(task, state, run, now, strict=plan.mode == STRICT))
+    return Move(FAIL, state.reason, _halts(task, plan, state, run, now))

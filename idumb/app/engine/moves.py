@@ -147,7 +147,7 @@ def conclude(context: RunContext, attempt: Attempt) -> Ending | None:
     if question is not None and context.journal.answer(question.id) is None:
         return _conflict(context, attempt.task, question)
     if attempt.commit_refused is not None:
-        waits = preconditions.why_not_deliver(context.services, context.state)
+        waits = preconditions.why_not_deliver(context)
         if waits := waits or (attempt.commit_refused if question else ""):  # an answer does not clear the way
             return Ending("waiting", f"waits: {attempt.task.id} is done, but {waits}", attempt.task.id)
         if context.services.history.head().commit == attempt.judged_on:

@@ -90,8 +90,7 @@ def _prepared(services: Services, request: RunRequest) -> tuple[Contract, RunSta
         admission.require_unverified(services, contract, force=request.force)
     else:
         preconditions.require_settled(unfinished)
-        accepted = request.accept_changed
-        run_lock.require_same_environment(services, unfinished, contract, mode=request.mode, accepted=accepted)
+        run_lock.require_same_environment(services, unfinished, contract, request)
     return contract, newest
 
 

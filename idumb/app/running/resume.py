@@ -76,7 +76,7 @@ def resume(services: Services, request: RunRequest, again: Retry = _NO_RETRY) ->
     from idumb.app.running import run_lifecycle  # it loads the engine, and often there is nothing to do
 
     preconditions.require_branch(services, state)
-    run_lock.require_same_environment(services, state, contract, mode=request.mode, accepted=request.accept_changed)
+    run_lock.require_same_environment(services, state, contract, request)
     with operation.owned(services, "resume") as owned:
         journal = owned.journal(state)
         preconditions.accept_guarded_files(services, journal, request.accept_git)

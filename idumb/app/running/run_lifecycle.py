@@ -54,7 +54,7 @@ def take_up(services: Services, owned: operation.Owned, contract: Contract, requ
     else:
         changed_contract.require_contract_of_run(services, contract, state)
         preconditions.require_branch(services, state)
-        run_lock.require_same_environment(services, state, contract, mode=request.mode, accepted=request.accept_changed)
+        run_lock.require_same_environment(services, state, contract, request)
         finish_restore(services, journal, contract)
         journal.append("run.resumed", reason=f"{request.command} again")
     return journal

@@ -105,8 +105,9 @@ def require_settled(state: RunState) -> None:
 # The branch of a run
 
 
-def why_not_deliver(services: Services, state: RunState) -> str:
+def why_not_deliver(context: RunContext) -> str:
     """Return why nothing may be written to the user's branch now; "" if it may."""
+    services, state = context.services, context.state
     head = services.history.head()
     if head.branch != state.branch:
         there, here = state.branch or "a detached HEAD", head.branch or "no branch"
