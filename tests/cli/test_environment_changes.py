@@ -134,7 +134,7 @@ def test_a_program_that_changes_while_the_run_is_locked_is_recorded(
     approved = project.approval()
     settled = clock.nanoseconds() + 3_000_000_000
     monkeypatch.setattr(clock, "nanoseconds", lambda: settled)
-    monkeypatch.setattr(envelopes, "present", changing)
+    monkeypatch.setattr(envelopes, "current_envelopes", changing)
     assert project.quick("execute-phase", "1", "--approve", approved, "--no-verify").code == 0
     (event,) = kinds(project, "envelope.changed")
     assert [(change["binding"], change["part"]) for change in event["changes"]] == [("coder", "program")]
