@@ -12,7 +12,7 @@ import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
-from idumb.domain.plans import commands
+from idumb.domain.plans import shell
 from idumb.system.private_folders import MANIFESTS
 
 BASES: Mapping[str, tuple[str, str]] = {
@@ -129,7 +129,7 @@ def changed(
     These are programs in `search_path`, the packages of its Python and of the folder `base`, programs that the command
     names by a whole path, `files`, and manifests in the folders `above` the tree.
     """
-    own = (word for word in commands.read(command).programs if word.startswith("/"))
+    own = (word for word in shell.read(command).programs if word.startswith("/"))
     manifests = (f"{folder}/{name}" for folder in above for name in _ABOVE)
     paths = itertools.chain(own, _programs(search_path, since), _packages(search_path, base), files, manifests)
     paths_that_changed = dict.fromkeys(path for path in paths if _changed_at(path) > since)

@@ -11,7 +11,7 @@ from typing import NamedTuple
 from idumb.domain import paths, wording
 from idumb.domain.contract import Contract, validator_of
 from idumb.domain.intake.rule import Case, Hit, Hits
-from idumb.domain.plans import commands, empty_checks, run_files
+from idumb.domain.plans import empty_checks, run_files, shell
 from idumb.domain.plans.plan import HUMAN, Plan, Task
 from idumb.domain.proof import ledger
 
@@ -136,7 +136,7 @@ def _decides_suite(path: str, suite: str) -> bool:
 
 
 def _is_presence(command: str) -> bool:
-    return all(name in _PRESENCE for part in commands.read(command).commands for name in part.started)
+    return all(name in _PRESENCE for part in shell.read(command).commands for name in part.started)
 
 
 def programs_of_checks(case: Case) -> Hits:
@@ -186,7 +186,7 @@ def proving(contract: Contract) -> Iterator[tuple[Plan, Task | None, Proving]]:
 
 def _runs_at_once(command: str, program: str) -> bool:
     """Return whether nothing before it can make the program, or put it on PATH, as `. .venv/bin/activate` does."""
-    later = commands.read(command).commands[1:]
+    later = shell.read(command).commands[1:]
     return not any(program in part.texts for part in later)
 
 
@@ -201,7 +201,7 @@ def _of_task(task: Task) -> list[Proving]:
 
 def programs(command: str) -> tuple[str, ...]:
     """Return the programs that a check starts by name; relative paths only if the command does not change folders."""
-    script = commands.read(command)
+    script = shell.read(command)
     moves = any(part.texts[:1] in (["cd"], ["pushd"]) for part in script.commands)
     return tuple(name for name in script.programs if "/" not in name or name.startswith("/") or not moves)
 

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator
 
 from idumb.domain.intake.rule import Case, Hit, is_declaration
-from idumb.domain.plans import commands, programs
+from idumb.domain.plans import programs, shell
 from idumb.domain.plans.plan import IRREVERSIBLE, Plan, Step, Task
 
 # fmt: off
@@ -84,7 +84,7 @@ def leaving(_: Case, plan: Plan, task: Task) -> Iterator[Hit]:
     """Find commands with paths outside the workspace, and with the user's repository in a task that can be undone."""
     for step in _runs(task):
         script = _script(step)
-        yield from (_outside(path, step) for path in commands.leaving(script))
+        yield from (_outside(path, step) for path in shell.leaving(script))
         if REPOSITORY in script.variables and task.rollback.kind != IRREVERSIBLE:
             fix = "Work in the checkout. Only a plan in Markdown can declare a task irreversible."
             if is_declaration(plan):
@@ -111,9 +111,9 @@ def _runs(task: Task) -> Iterator[Step]:
     return (step for step in task.steps if step.tool == "run")
 
 
-def _script(step: Step) -> commands.Script:
+def _script(step: Step) -> shell.Script:
     """Return the script of a `run` step, from its command or its argument list."""
     command = step.arguments.get("command")
     if command is not None:
-        return commands.read(str(command))
-    return commands.of_arguments(tuple(map(str, step.arguments.get("argv", ()))))
+        return shell.read(str(command))
+    return shell.of_arguments(tuple(map(str, step.arguments.get("argv", ()))))

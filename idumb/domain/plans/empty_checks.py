@@ -19,8 +19,8 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
-from idumb.domain.plans import commands, programs
-from idumb.domain.plans.commands import Command
+from idumb.domain.plans import programs, shell
+from idumb.domain.plans.shell import Command
 
 PIPE, FALLBACK, SEQUENCE, BACKGROUND = "pipe", "fallback", "sequence", "background"
 _MOST = 100  # commands of a check that is judged; the time grows with their square
@@ -95,7 +95,7 @@ def why_sure(text: str) -> str:
 
 def _pipes(text: str) -> _Pipes:
     """Return the pipes of a check, joined by `&&`, `||`, `;` and `&`; none if it is not a flat list of them."""
-    flat = commands.read(text).flat
+    flat = shell.read(text).flat
     if not flat or len(flat) > _MOST or flat[-1].after not in _ENDS or any(map(_is_opaque, flat)):
         return ()
     return [*_split(flat, (*_JOINS, *_ENDS))]
@@ -118,7 +118,7 @@ def _is_certain(command: Command, *, is_piped: bool) -> bool:
 
 def must_lack(text: str) -> tuple[str, ...]:
     """Return the files in which a check wants to find nothing, as in `! grep -q x FILE`: without them, it passes."""
-    last = next(reversed(commands.read(text).flat), None)
+    last = next(reversed(shell.read(text).flat), None)
     if last is None or not last.negated or last.program not in _SEARCHES or "-e" in last.own:  # no text is a file then
         return ()
     words = [word for word in last.words if not word.text.startswith("-")]
@@ -260,7 +260,7 @@ class _Summary(NamedTuple):
 
 def ran_no_test(command: str, output: str) -> str:
     """Return why a check that passed ran no test, with the fix; "" if it ran one, or if its output does not tell."""
-    if not any(_may_run_tests(part.own) for part in commands.read(command).commands):
+    if not any(_may_run_tests(part.own) for part in shell.read(command).commands):
         return ""
     summaries = [*_summaries(re.sub(_COLOURS, "", output))]
     if not summaries or any(summary.ran for summary in summaries):

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from msgspec import Struct
 
 from idumb.domain import paths
-from idumb.domain.plans import commands, programs
+from idumb.domain.plans import programs, shell
 from idumb.domain.plans.programs import DEFINITIONS
 
 _TEST = re.compile(
@@ -62,7 +62,7 @@ def of_command(text: str) -> RunFiles:
     scripts: dict[str, None] = {}
     tests: dict[str, None] = {}
     suites: dict[str, None] = {}
-    for command in commands.read(text).commands:
+    for command in shell.read(text).commands:
         words = command.own
         if words[:1] == ["cd"] and len(words) > 1:
             folder = _below(folder, words[1]) or folder
@@ -113,7 +113,7 @@ _RECORDED = re.compile(r"(?:^|/)__snapshots__/|\.(?:snap|ambr)$")
 def rewritten(command: str, changed: Iterable[str]) -> tuple[str, ...]:
     """Return those of the paths that decide the result of the command: tests, and files that it names or runs."""
     files = of_command(command)
-    script = commands.read(command)
+    script = shell.read(command)
     named = {w.text.removeprefix("./") for part in script.commands for w in (*part.words, *part.targets)}
     named.update(files.programs, files.tests)
     return tuple(path for path in changed if path in named or (is_test(path) and not _RECORDED.search(path)))

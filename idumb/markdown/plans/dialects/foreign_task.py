@@ -15,15 +15,13 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from idumb.domain import paths
-from idumb.domain.plans import commands as shell
 from idumb.domain.plans import plan as plans
+from idumb.domain.plans import shell
 from idumb.domain.plans.plan import SOURCE_DONE, Criterion, FileClaim, Option, Task
 from idumb.domain.plans.source_tasks import CHANGE, DONE, SOURCE_ID
 from idumb.markdown.syntax import inline
+from idumb.markdown.syntax.inline import Piece
 from idumb.markdown.syntax.source import Source
-
-Part = tuple[str, int]
-"""A text and its offset."""
 
 _MAY_CHANGE = frozenset({"", "new", "create", "created", "edit", "edits", "modify", "modified", "update", "updated"})
 _NOTHING = re.compile(r"(?:n/?a|none|no files?|nothing|-+|—)(?:$|[\s.,:;(—–-])", re.IGNORECASE)
@@ -64,10 +62,10 @@ class ForeignTask(Struct):
     id: str = ""
     description: list[str] = field(default_factory=list)
     references: list[str] = field(default_factory=list)
-    files: list[Part] | None = None
+    files: list[Piece] | None = None
     criteria: list[Criterion] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
-    depends_on: list[Part] | None = None
+    depends_on: list[Piece] | None = None
     options: list[Option] = field(default_factory=list)
     estimate: int | None = None
     priority: str = "normal"
@@ -92,7 +90,7 @@ def tasks_of(
     prefix: str,
     source: Source,
     requirements: Iterable[str] = (),
-    files_of_plan: Sequence[Part] = (),
+    files_of_plan: Sequence[Piece] = (),
 ) -> tuple[Task, ...]:
     """Return the tasks in document order. `prefix` begins the ids of tasks whose own id cannot serve."""
     ids = _ids(drafts, prefix)
@@ -126,7 +124,7 @@ def _ids(drafts: Sequence[ForeignTask], prefix: str) -> list[str]:
     return [f"{prefix}{number:0{width}d}" for number in range(1, len(drafts) + 1)]
 
 
-def _dependencies(stated: list[Part], task: str, by_own: dict[str, str], source: Source) -> dict[str, None]:
+def _dependencies(stated: list[Piece], task: str, by_own: dict[str, str], source: Source) -> dict[str, None]:
     found: dict[str, None] = {}
     for text, at in stated:
         known = by_own.get(text.casefold()) or (text if _TASK_ID.fullmatch(text) else None)  # of another plan
@@ -140,7 +138,7 @@ def _dependencies(stated: list[Part], task: str, by_own: dict[str, str], source:
 
 def _task(
     draft: ForeignTask, id: str, depends_on: tuple[str, ...], requirements: tuple[str, ...],
-    files_of_plan: Sequence[Part], source: Source,
+    files_of_plan: Sequence[Piece], source: Source,
 ) -> Task:  # fmt: skip
     human = draft.kind in plans.HUMAN_KINDS
     stated = draft.files if draft.files is not None or human else list(files_of_plan) or None
@@ -169,7 +167,7 @@ def _criteria(draft: ForeignTask, source: Source, *, human: bool) -> Iterator[Cr
         yield replace(each, id=f"AC-{number}", proof=each.proof or usual)
 
 
-def _claims(stated: Iterable[Part], task: str, source: Source) -> tuple[FileClaim, ...]:
+def _claims(stated: Iterable[Piece], task: str, source: Source) -> tuple[FileClaim, ...]:
     """Return the claims of paths separated by commas or lines. Unreadable ones are reported and not claimed."""
     found: dict[str, FileClaim] = {}
     for part in stated:
@@ -180,10 +178,10 @@ def _claims(stated: Iterable[Part], task: str, source: Source) -> tuple[FileClai
     return tuple(found.values())
 
 
-def _split(part: Part) -> Iterator[Part]:
+def _split(part: Piece) -> Iterator[Piece]:
     """Yield the items of each line, between commas that are in no brackets."""
-    for match in re.finditer(r"[^\n]+", part[0]):
-        line, at = _ABOUT.split(match[0], maxsplit=1)[0], part[1] + match.start()
+    for match in re.finditer(r"[^\n]+", part.text):
+        line, at = _ABOUT.split(match[0], maxsplit=1)[0], part.at + match.start()
         if _NOTHING.match(_BULLET.sub("", line.strip(), count=1)):
             continue
         line = _BETWEEN.sub(lambda found: ",".ljust(len(found[0])), line)
@@ -191,7 +189,7 @@ def _split(part: Part) -> Iterator[Part]:
         for index, char in enumerate(line + ","):
             depth += (char in "({") - (char in ")}")
             if (char == "," and depth <= 0) or index == len(line):
-                yield line[begin:index], at + begin
+                yield Piece(line[begin:index], at + begin)
                 begin = index + 1
 
 
@@ -233,25 +231,25 @@ ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
 _PREFIX = re.compile(r"^(?:\*\*)?(?:Task|Step)\s+(?:[^\W\d]|[.-])*\d[\w.-]*\s*(?:[:.)]|—|–|-)\s*", re.IGNORECASE)
 
 
-def verification(part: Part) -> tuple[list[str], list[Part], list[Part]]:
+def verification(part: Piece) -> tuple[list[str], list[Piece], list[Piece]]:
     """Read a verification: its commands, what a person checks, and the prose beside them.
 
     Commands are in `<automated>`, or a text of nothing but commands in backticks or shell fences.
     """
     text, at = part
-    commands, by_hand, prose = list[str](), list[Part](), list[Part]()
+    commands, by_hand, prose = list[str](), list[Piece](), list[Piece]()
     for element in _ELEMENT.finditer(text):
-        said, inner = element[2].strip(), (element[2], at + element.start(2))
+        said, inner = element[2].strip(), Piece(element[2], at + element.start(2))
         own = list(_commands(element[2])) if element[1] == "automated" else []
         commands += own
         if element[1] != "automated":
-            by_hand += [(flat(said), inner[1])] if said else []
+            by_hand += [Piece(flat(said), inner.at)] if said else []
         elif not own and not _MISSING.match(said):
             prose += items(inner)
     rest = _ELEMENT.sub(lambda element: " " * len(element[0]), text)
     alone = _only_commands(rest) if rest.strip() and not commands else None
     if alone is None and rest.strip():
-        prose += items((rest, at))
+        prose += items(Piece(rest, at))
     return [*commands, *(alone or ())], by_hand, prose
 
 
@@ -307,7 +305,7 @@ def _spans(text: str) -> list[str] | None:
     return commands
 
 
-def items(part: Part) -> Iterator[Part]:
+def items(part: Piece) -> Iterator[Piece]:
     """Yield the items of a list with their continuation lines; a text without a list is one item."""
     text, at = part
     lines = [(match[0], at + match.start()) for match in re.finditer(r"[^\n]*\n?", text) if match[0]]
@@ -318,13 +316,13 @@ def items(part: Part) -> Iterator[Part]:
         marker = ITEM.match(line)
         if marker and len(line) - len(line.lstrip()) <= top:
             if words := flat("".join(gathered)):
-                yield words, start
+                yield Piece(words, start)
             gathered, start = [line[marker.end() :]], offset
         else:
             start = start if gathered else offset
             gathered.append(line)
     if words := flat("".join(gathered)):
-        yield words, start
+        yield Piece(words, start)
 
 
 def flat(text: str) -> str:
