@@ -106,7 +106,7 @@ class NearMisses(Struct):
                     self.report("task.nested", inner.start, text)
 
     def _lines(self, block: Block, *, boxes: bool, first: bool) -> None:
-        raw, lines = block.kind == RAW, [(at, text.strip()) for at, text in block.pieces]
+        raw, lines = block.kind == RAW, [(at, text.strip()) for text, at in block.pieces]
         for number, (at, text) in enumerate(lines):
             self._line(at, text, boxes=boxes, raw=raw)
             if boxes and (number or first) and self.like_start(text):
@@ -116,7 +116,7 @@ class NearMisses(Struct):
         if boxes and not raw and not any(_LINE_ID.match(text) for _, text in lines):
             keys = {m[1] for _, text in lines if (m := _LINE_KEY.match(text))} & _KEYS
             if len(keys) >= 2 and not keys.isdisjoint({"title", "depends_on", "acceptance"}):
-                self.report("task.unread", block.pieces[0][0], block.pieces[0][1])
+                self.report("task.unread", block.pieces[0].at, block.pieces[0].text)
 
     def _line(self, at: int, text: str, *, boxes: bool, raw: bool) -> None:
         if text[:1] == "#":

@@ -148,7 +148,7 @@ class TaskFinder:
         m = m or re.match(r"([^\s:]*)[\s:]*(.*)", heading.text, re.DOTALL)
         assert m  # noqa: S101 (every text matches)
         draft = TaskDraft(HEADING, m[1], m[2].strip(), heading.start, heading.line, heading.end_line)
-        draft.title_at = heading.pieces[0][0] + max(heading.text.rfind(m[2]), 0)
+        draft.title_at = heading.pieces[0].at + max(heading.text.rfind(m[2]), 0)
         draft.level, draft.bad = heading.level, bad
         self._begin(draft)
 
@@ -228,7 +228,7 @@ class TaskFinder:
         m = m or re.match(r"(\S*)\s*(.*)", rest, re.DOTALL)
         first = item.children[0]
         assert m  # noqa: S101 (every text matches)
-        at = first.pieces[0][0] + box.end() + m.start(2)
+        at = first.pieces[0].at + box.end() + m.start(2)
         draft = TaskDraft(CHECKLIST, m[1], m[2].strip(), item.start, item.line, item.end_line, title_at=at, item=item)
         draft.bad = bad
         self._begin(draft)
@@ -285,7 +285,7 @@ class TaskFinder:
         above = self.last
         if above is None or above.kind != blocks.PARAGRAPH:
             return False
-        at, text = above.pieces[-1]
+        text, at = above.pieces[-1]
         if text.startswith("#") or not self.near_misses.like_titled(text):  # reported as a near miss of a heading
             return False
         self.near_misses.report("task.unread", at, text)

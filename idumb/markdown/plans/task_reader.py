@@ -204,7 +204,7 @@ class _Body:
             if label.field:
                 self.source.report("field.numbered", block.start, text.value, field=label.shown)
         elif block.kind == blocks.PARAGRAPH:
-            for at, line in block.pieces:
+            for line, at in block.pieces:
                 m = _BOLD_LINE.match(line)
                 if m and field_name(m[2]):
                     self.source.report("field.no-bullet", at, line, field=m[2])

@@ -67,7 +67,7 @@ class Block(Struct):
         """Return the lines inside any fence."""
         if self.top:
             return "\n".join(source.lines[self.line + 1 : self.end_line - self.closed])
-        return "\n".join(text for _, text in self.pieces)
+        return "\n".join(piece.text for piece in self.pieces)
 
 
 def scan(source: Source, first: int) -> list[Block]:
@@ -79,7 +79,7 @@ def scan(source: Source, first: int) -> list[Block]:
 
 def first_line(item: Block) -> str:
     first = item.children[0] if item.children else None
-    return first.pieces[0][1] if first and first.kind == PARAGRAPH else ""
+    return first.pieces[0].text if first and first.kind == PARAGRAPH else ""
 
 
 def first_text(item: Block) -> tuple[Text, list[Block]]:
@@ -162,11 +162,11 @@ class _State(StateBlock):
             while at < self.eMarks[n] and columns < indent and (at < text or self.src[at] in " \t"):
                 columns += 4 - (columns + self.bsCount[n]) % 4 if self.src[at] == "\t" else 1
                 at += 1
-            pieces.append((self.offset(n, at), self.src[at : self.eMarks[n]]))
+            pieces.append(Piece(self.src[at : self.eMarks[n]], self.offset(n, at)))
         self.pieces = pieces
         if self.tokens and self.tokens[-1].type in _RAW and not self.tokens[-1].meta:
             self.tokens[-1].meta = {"pieces": pieces, "closed": self.line > end}
-        return "\n".join(text for _, text in pieces)
+        return "\n".join(piece.text for piece in pieces)
 
     def push(self, ttype: str, tag: str, nesting: Literal[-1, 0, 1]) -> Token:
         token = super().push(ttype, tag, nesting)
@@ -296,7 +296,7 @@ class _Tree:
         elif kind == FENCE:
             self._fence(block, token)
         elif kind == RAW:
-            block.pieces = [(at, text) for at, text in token.meta["pieces"] if text.strip(" \t")]
+            block.pieces = [piece for piece in token.meta["pieces"] if piece.text.strip(" \t")]
         elif kind == YAML_ITEM:
             text = self.source.lines[line]
             block.start += len(text) - len(text.lstrip(" "))
@@ -317,12 +317,12 @@ class _Tree:
             line = self.source.lines[block.line]
             block.indent = line.find("#")
             at = block.start + line.find(inner.content, block.indent + len(block.mark))
-            block.pieces, block.start = [(at, inner.content)], block.start + block.indent
+            block.pieces, block.start = [Piece(inner.content, at)], block.start + block.indent
         else:
-            block.start = block.pieces[0][0]
+            block.start = block.pieces[0].at
         _cut_comments(block, self.source)
         if block.kind == HEADING:
-            block.text = " ".join(text.strip(" \t") for _, text in block.pieces).strip(" \t")
+            block.text = " ".join(piece.text.strip(" \t") for piece in block.pieces).strip(" \t")
 
     def _fence(self, block: Block, token: Token) -> None:
         block.indent = self.source.lines[block.line].find(block.mark)  # it may follow the marker of an item
@@ -334,23 +334,23 @@ class _Tree:
 
 
 def _unindented(pieces: list[Piece]) -> list[Piece]:
-    return [(at + len(text) - len(bare := text.lstrip(" \t")), bare) for at, text in pieces]
+    return [Piece(bare := text.lstrip(" \t"), at + len(text) - len(bare)) for text, at in pieces]
 
 
 def _cut_comments(paragraph: Block, source: Source) -> None:
     """Remove the comments from a paragraph or heading."""
-    if not any("<!--" in text for _, text in paragraph.pieces):
+    if not any("<!--" in piece.text for piece in paragraph.pieces):
         return
     ranges, unclosed = inline.cut_comments(paragraph.pieces)
     if unclosed is not None:
         source.report("comment.inside-line", unclosed, "<!--")
-    for number, ((offset, text), cuts) in enumerate(zip(paragraph.pieces, ranges, strict=True)):
+    for number, ((text, offset), cuts) in enumerate(zip(paragraph.pieces, ranges, strict=True)):
         n = source.line_index(offset)
         column = offset - source.starts[n]
         line = source.cuts.get(n, source.lines[n])
         if cuts:
             source.cuts[n] = _without(line, [(column + begin, column + end) for begin, end in cuts])
-            paragraph.pieces[number] = offset, _without(text, cuts)
+            paragraph.pieces[number] = Piece(_without(text, cuts), offset)
 
 
 def _without(text: str, cuts: list[tuple[int, int]]) -> str:

@@ -6,9 +6,16 @@ import re
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
+from typing import NamedTuple
 
-Piece = tuple[int, str]
-"""A line or a part of one, with its offset."""
+
+class Piece(NamedTuple):
+    """A text as the source has it, with its offset."""
+
+    text: str
+    at: int
+
+
 _RUN = re.compile(r"`+")
 _RUN_OR_COMMENT = re.compile(r"`+|<!--")
 _CLOSING_QUOTE = re.compile(r"[\"'](?=[\s,\]});]|$)")
@@ -168,10 +175,10 @@ def cut_comments(pieces: list[Piece]) -> tuple[list[list[tuple[int, int]]], int 
     ranges: list[list[tuple[int, int]]] = [[] for _ in pieces]
     bases: list[int] = []
     size = 0
-    for _, text in pieces:
+    for piece in pieces:
         bases.append(size)
-        size += len(text) + 1
-    whole = "\n".join(text for _, text in pieces)
+        size += len(piece.text) + 1
+    whole = "\n".join(piece.text for piece in pieces)
     ticks = _Ticks(whole)
     position = 0
     for m in _RUN_OR_COMMENT.finditer(whole):
@@ -183,9 +190,9 @@ def cut_comments(pieces: list[Piece]) -> tuple[list[list[tuple[int, int]]], int 
             position = span[1] if span else m.end()
             continue
         line = bisect_right(bases, at) - 1
-        end = whole.find("-->", at + 4, bases[line] + len(pieces[line][1]))
+        end = whole.find("-->", at + 4, bases[line] + len(pieces[line].text))
         if end == -1:
-            return ranges, pieces[line][0] + at - bases[line]
+            return ranges, pieces[line].at + at - bases[line]
         ranges[line].append((at - bases[line], end + 3 - bases[line]))
         position = end + 3
     return ranges, None
@@ -223,11 +230,11 @@ class Text:
 def joined(pieces: list[Piece]) -> Text:
     """Join the lines of a paragraph with single spaces."""
     if len(pieces) == 1:
-        return Text(pieces[0][1].rstrip(_SPACE), [(0, pieces[0][0])])
+        return Text(pieces[0].text.rstrip(_SPACE), [(0, pieces[0].at)])
     marks = []
     parts: list[str] = []
     size = 0
-    for offset, text in pieces:
+    for text, offset in pieces:
         marks.append((size, offset))
         parts.append(text.strip(_SPACE))
         size += len(parts[-1]) + 1

@@ -12,8 +12,9 @@ from typing import NamedTuple
 
 from idumb.domain.plans.plan import CHECK, HUMAN, Criterion, Option
 from idumb.markdown.plans.dialects import foreign_task
-from idumb.markdown.plans.dialects.foreign_task import ForeignTask, Part
+from idumb.markdown.plans.dialects.foreign_task import ForeignTask
 from idumb.markdown.syntax import inline, outline
+from idumb.markdown.syntax.inline import Piece
 from idumb.markdown.syntax.outline import Entry, Outline
 from idumb.markdown.syntax.source import Source
 
@@ -32,14 +33,14 @@ _SECTIONS = {
 }
 
 
-def read(first: int, source: Source) -> tuple[list[ForeignTask], dict[str, list[Part]]]:
+def read(first: int, source: Source) -> tuple[list[ForeignTask], dict[str, list[Piece]]]:
     """Return the tasks in document order, and the texts of the sections for the goal and the success criteria.
 
     Headings below that of a task belong to it.
     """
     document, rows = outlined(source, first)
     tasks: list[ForeignTask] = []
-    texts: dict[str, list[Part]] = {}
+    texts: dict[str, list[Piece]] = {}
     in_tasks, until = False, 0
     for heading, following in pairwise([*document.headings, None]):
         if heading is None or heading.line < until:
@@ -57,7 +58,7 @@ def read(first: int, source: Source) -> tuple[list[ForeignTask], dict[str, list[
                 source.report("dialect.stray-text", row.at, row.text.strip())
         if body:
             name = next((name for name, pattern in _SECTIONS.items() if pattern.match(title)), "")
-            texts.setdefault(name, []).append(("\n".join(row.text for row in body), body[0].at))
+            texts.setdefault(name, []).append(Piece("\n".join(row.text for row in body), body[0].at))
     return tasks, texts
 
 
@@ -151,7 +152,7 @@ def read_labels(draft: ForeignTask, rows: list[Line], source: Source) -> set[int
     for name, at, part in _labelled(rows):
         read_field(draft, name, _first_list(part) if name in ("files", "depends_on") else part, source, at)
         if name == "acceptance":
-            criteria.update(row.at for row in rows if part[1] <= row.at < part[1] + len(part[0]))
+            criteria.update(row.at for row in rows if part.at <= row.at < part.at + len(part.text))
     return criteria
 
 
@@ -170,7 +171,7 @@ class _Label(NamedTuple):
     bold: bool = False
 
 
-def _labelled(rows: list[Line]) -> Iterator[tuple[str, int, Part]]:
+def _labelled(rows: list[Line]) -> Iterator[tuple[str, int, Piece]]:
     """Yield the name, the place of the label and the value of each known field."""
     current: _Label | None = None
     value: list[str] = []
@@ -181,11 +182,11 @@ def _labelled(rows: list[Line]) -> Iterator[tuple[str, int, Part]]:
             value.append(row.text)
             continue
         if current is not None and current.name:
-            yield current.name, current.at, ("\n".join(value), start)
+            yield current.name, current.at, Piece("\n".join(value), start)
         current = label
         value, start = [row.text[label.inner :]], row.at + label.inner
     if current is not None and current.name:
-        yield current.name, current.at, ("\n".join(value), start)
+        yield current.name, current.at, Piece("\n".join(value), start)
 
 
 def _ends(current: _Label, label: _Label) -> bool:
@@ -214,7 +215,7 @@ def _plain(label: str) -> str:
     return foreign_task.flat(_NOTE.sub("", label).casefold())
 
 
-def _first_list(part: Part) -> Part:
+def _first_list(part: Piece) -> Piece:
     """Return the text on the line of a label and the first list or paragraph below it; what follows is other text."""
     text, at = part
     end = 0
@@ -222,7 +223,7 @@ def _first_list(part: Part) -> Part:
         if FENCE.match(line) or _BOXED.match(line) or (end and not line.strip() and text[:end].strip()):
             break
         end += len(line) + 1
-    return text[:end].rstrip("\n"), at
+    return Piece(text[:end].rstrip("\n"), at)
 
 
 # One field, whether a tag, a label or a heading holds it
@@ -238,25 +239,25 @@ _PRIORITIES = {"critical": "critical", "p0": "critical", "high": "high", "p1": "
                "medium": "normal", "p2": "normal", "low": "low", "p3": "low"}  # fmt: skip
 
 
-def read_field(draft: ForeignTask, name: str, part: Part, source: Source, at: int) -> None:
+def read_field(draft: ForeignTask, name: str, part: Piece, source: Source, at: int) -> None:
     """Read the value of a field into the draft; `at` is where the field begins."""
-    draft.spans.setdefault(name, (part[1], part[1] + len(part[0])))
+    draft.spans.setdefault(name, (part.at, part.at + len(part.text)))
     if name == "title":
-        draft.title = foreign_task.clean(part[0])
+        draft.title = foreign_task.clean(part.text)
     elif name == "files":
         draft.files = [*(draft.files or ()), part]
-    elif name == "read_first" and (text := foreign_task.block(part[0])):
+    elif name == "read_first" and (text := foreign_task.block(part.text)):
         draft.references.append(f"Read first:\n{text}")
     elif name == "verify":
         _verify(draft, part, source)
     elif name == "acceptance":
         draft.criteria += [_criterion(words, place, source) for words, place in foreign_task.items(part)]
     elif name == "options":
-        draft.options += _options(part[0])
+        draft.options += _options(part.text)
     elif name == "depends_on":
         _depends_on(draft, part, source)
     else:
-        _word(draft, name, foreign_task.flat(part[0]).strip("`* "), source, at)
+        _word(draft, name, foreign_task.flat(part.text).strip("`* "), source, at)
 
 
 def _word(draft: ForeignTask, name: str, word: str, source: Source, at: int) -> None:
@@ -281,7 +282,7 @@ def _options(text: str) -> Iterator[Option]:
         yield Option(id, words.removeprefix("name: ") or id)
 
 
-def _verify(draft: ForeignTask, part: Part, source: Source) -> None:
+def _verify(draft: ForeignTask, part: Piece, source: Source) -> None:
     commands, by_hand, prose = foreign_task.verification(part)
     draft.commands += commands
     stated = [(HUMAN, *each) for each in by_hand] + [("", *each) for each in prose if not commands]
@@ -300,17 +301,17 @@ def _criterion(words: str, at: int, source: Source) -> Criterion:
     return Criterion("", words, proof, command, span=span)
 
 
-def _depends_on(draft: ForeignTask, part: Part, source: Source) -> None:
-    text = foreign_task.flat(part[0]).strip("[]` ")
-    ids: list[Part] = []
+def _depends_on(draft: ForeignTask, part: Piece, source: Source) -> None:
+    text = foreign_task.flat(part.text).strip("[]` ")
+    ids: list[Piece] = []
     none = text.casefold().rstrip(".") in ("none", "nothing", "n/a", "-", "—", "")
-    for match in () if none else re.finditer(r"[^,;]+", part[0].rstrip()):
+    for match in () if none else re.finditer(r"[^,;]+", part.text.rstrip()):
         word = foreign_task.ITEM.sub("", match[0].strip(), count=1).strip("[]`\"'* .")
         id = _AN_ID.fullmatch(word)
-        at = part[1] + match.start()
+        at = part.at + match.start()
         if id is None:
             found = foreign_task.flat(match[0])
             source.report("dialect.unread-dependency", at, found, field="Depends on", what="task")
             return
-        ids.append((id[1], at))
+        ids.append(Piece(id[1], at))
     draft.depends_on = ids

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import re
 import shlex
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct, field
@@ -16,8 +17,9 @@ from idumb.domain.plans.plan import CHECK, HUMAN, Criterion, Plan, Setup, Span
 from idumb.markdown import phases
 from idumb.markdown.plans import frontmatter
 from idumb.markdown.plans.dialects import foreign_task, headed_tasks, tagged_tasks
-from idumb.markdown.plans.dialects.foreign_task import ForeignTask, Part
+from idumb.markdown.plans.dialects.foreign_task import ForeignTask
 from idumb.markdown.syntax import tree
+from idumb.markdown.syntax.inline import Piece
 from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
 
@@ -73,7 +75,7 @@ def _plan(data: bytes, path: str, dialect: str, head: _Head, source: Source) -> 
     )  # fmt: skip
 
 
-def _tasks(begin: int, first: int, source: Source) -> tuple[list[ForeignTask], dict[str, list[Part]]]:
+def _tasks(begin: int, first: int, source: Source) -> tuple[list[ForeignTask], dict[str, list[Piece]]]:
     text = source.text
     task_name = tagged_tasks.task_tag(text)
     if task_name is None:
@@ -96,7 +98,7 @@ def _first_line(text: str) -> str:
     return wording.short(next((line.strip() for line in text.split("\n") if line.strip()), ""))
 
 
-def _success(texts: dict[str, list[Part]], source: Source) -> tuple[Criterion, ...]:
+def _success(texts: dict[str, list[Piece]], source: Source) -> tuple[Criterion, ...]:
     """Return the items of `<success_criteria>` as criteria that a person judges."""
     stated = [item for part in texts.get("success_criteria", ()) for item in foreign_task.items(part)]
     rows = enumerate(stated, 1)
@@ -182,8 +184,8 @@ class _Head(Struct):
     end_line: int = 0
     texts: dict[str, str] = field(default_factory=dict)
     wave: int | None = None
-    depends_on: list[Part] = field(default_factory=list)
-    files: list[Part] = field(default_factory=list)
+    depends_on: list[Piece] = field(default_factory=list)
+    files: list[Piece] = field(default_factory=list)
     requirements: dict[str, str] = field(default_factory=dict)
     criteria: list[Criterion] = field(default_factory=list)
     setup: list[Setup] = field(default_factory=list)
@@ -210,12 +212,9 @@ def _key(head: _Head, key: Node, node: Node, source: Source) -> None:
         head.texts[name] = node.value.strip()
     elif name in _READERS:
         _READERS[name](head, node, source)
-    elif name not in _IGNORED and name not in _LISTS:
+    elif name not in _IGNORED:
         head.extra[key.value] = tree.plain(node)
         source.report("dialect.unknown-key", key.start, key.value, field=key.value)
-    if name in _LISTS:
-        parts = [(text, each.start) for each in _each(node) if (text := _text(each))]
-        setattr(head, _LISTS[name], parts)
 
 
 def _requirements(head: _Head, node: Node, _source: Source) -> None:
@@ -274,8 +273,15 @@ def _setup(head: _Head, node: Node, _source: Source) -> None:
         head.setup.append(Setup(_text(fields.get("service", each)) or "a service", why, known, steps))
 
 
-_LISTS = {"depends_on": "depends_on", "files_modified": "files"}
-_READERS = {"wave": _wave, "requirements": _requirements, "must_haves": _must_haves, "user_setup": _setup}
+_READERS: Mapping[str, Callable[[_Head, Node, Source], None]] = {
+    "wave": _wave, "requirements": _requirements, "must_haves": _must_haves, "user_setup": _setup,
+    "depends_on": lambda head, node, _: head.depends_on.extend(_pieces(node)),
+    "files_modified": lambda head, node, _: head.files.extend(_pieces(node)),
+}  # fmt: skip
+
+
+def _pieces(node: Node) -> Iterator[Piece]:
+    return (Piece(text, each.start) for each in _each(node) if (text := _text(each)))
 
 
 def _map(node: Node) -> dict[str, Node]:

@@ -13,7 +13,8 @@ from typing import NamedTuple
 
 from idumb.domain import wording
 from idumb.markdown.plans.dialects import foreign_task, headed_tasks
-from idumb.markdown.plans.dialects.foreign_task import ForeignTask, Part
+from idumb.markdown.plans.dialects.foreign_task import ForeignTask
+from idumb.markdown.syntax.inline import Piece
 from idumb.markdown.syntax.source import Source
 
 _OPEN = re.compile(r"<([A-Za-z][\w-]*)((?:\s[^<>]*)?)>")
@@ -85,7 +86,7 @@ class Tags:
             return None
         return _Tag(opened[1], opened[2], position, opened.end(), close.start(), close.end())
 
-    def parts(self, start: int, end: int, known: Collection[str], *, fences: bool = False) -> Iterator[_Tag | Part]:
+    def parts(self, start: int, end: int, known: Collection[str], *, fences: bool = False) -> Iterator[_Tag | Piece]:
         """Yield the tags between two places and the text between them, without comments.
 
         A `known` tag that never closes is reported, and reading ends if it is a task. With `fences`, fences are text.
@@ -101,7 +102,7 @@ class Tags:
             comment = None if fenced else _COMMENT.match(text, begin, end)
             child = self.tag(begin, end) if comment is None and not fenced else None
             if comment is not None or child is not None:
-                yield text[loose:begin], loose
+                yield Piece(text[loose:begin], loose)
                 position = loose = child.end if child is not None else comment.end() if comment is not None else end
                 if child is not None:
                     yield child
@@ -109,7 +110,7 @@ class Tags:
                 self.source.report("dialect.never-closed", begin, f"<{opened[1]}>", accepted=f"</{opened[1]}>")
                 if opened[1] in _TASK_TAGS:
                     return
-        yield text[loose:end], loose
+        yield Piece(text[loose:end], loose)
 
 
 def task_tag(text: str) -> str | None:
@@ -118,12 +119,12 @@ def task_tag(text: str) -> str | None:
     return next((name for name in _TASK_TAGS if name in found), None)
 
 
-def read(tags: Tags, name: str, start: int, end: int) -> tuple[list[ForeignTask], dict[str, list[Part]]]:
+def read(tags: Tags, name: str, start: int, end: int) -> tuple[list[ForeignTask], dict[str, list[Piece]]]:
     """Return the tasks, whose tag is `name`, in document order, and the texts of the plan's other tags by name.
 
     Tasks can be anywhere; text beside those in `<tasks>` is reported.
     """
-    tasks, others = list[ForeignTask](), dict[str, list[Part]]()
+    tasks, others = list[ForeignTask](), dict[str, list[Piece]]()
     for part in tags.parts(start, end, (*_TASK_TAGS, "tasks"), fences=True):
         whole = isinstance(part, _Tag) and part.name.lower() == "tasks"
         for inner in tags.parts(part.content, part.close, _TASK_TAGS) if isinstance(part, _Tag) and whole else [part]:
@@ -131,16 +132,16 @@ def read(tags: Tags, name: str, start: int, end: int) -> tuple[list[ForeignTask]
                 tasks.append(_task(tags, inner, len(tasks) + 1))
             elif isinstance(inner, _Tag):
                 text = tags.text[inner.content : inner.close]
-                others.setdefault(inner.name.lower(), []).append((text, inner.content))
+                others.setdefault(inner.name.lower(), []).append(Piece(text, inner.content))
             elif whole:
                 _report_stray(inner, tags.source)
     return tasks, others
 
 
-def _report_stray(part: Part, source: Source) -> None:
+def _report_stray(part: Piece, source: Source) -> None:
     """Report the lines of text between tasks."""
-    for line in re.finditer(r"(?m)^[ \t]*(?!<|#|---)(\S.*)$", part[0]):
-        source.report("dialect.stray-text", part[1] + line.start(1), line[1].rstrip())
+    for line in re.finditer(r"(?m)^[ \t]*(?!<|#|---)(\S.*)$", part.text):
+        source.report("dialect.stray-text", part.at + line.start(1), line[1].rstrip())
 
 
 def _fenced(line: str, fence: str) -> tuple[str, bool]:
@@ -157,20 +158,20 @@ def _task(tags: Tags, tag: _Tag, number: int) -> ForeignTask:
     attributes = {match[1]: match[2] or match[3] or "" for match in _ATTRIBUTE.finditer(tag.attributes)}
     draft = ForeignTask(tag.start, tag.end, "", id=attributes.get("id", ""), notation="tag")
     for name in attributes.keys() & {"type", "priority"}:
-        headed_tasks.read_field(draft, name, (attributes[name], tag.start), source, tag.start)
+        headed_tasks.read_field(draft, name, Piece(attributes[name], tag.start), source, tag.start)
     for name in attributes.keys() - _KNOWN:
         source.report("dialect.unknown-attribute", tag.start, f"{name}={attributes[name]}")
     draft.notes += [f"gate: {attributes['gate']}"] if attributes.get("gate") else []
     for part in tags.parts(tag.content, tag.close, _OF_TASK):
         if isinstance(part, _Tag):
             _child(draft, part, tags)
-        elif part[0].strip():
+        elif part.text.strip():
             _markdown(draft, part, source)
     draft.title = draft.title or foreign_task.clean(attributes.get("name", "")) or _titled(draft) or f"Task {number}"
     return draft
 
 
-def _markdown(draft: ForeignTask, part: Part, source: Source) -> None:
+def _markdown(draft: ForeignTask, part: Piece, source: Source) -> None:
     """Read the Markdown of a task that has no tags for it: a heading, bold labels and lists."""
     text, at = part
     rows = headed_tasks.outlined(Source(text, ""), 0, at)[1]
@@ -191,13 +192,13 @@ def _titled(draft: ForeignTask) -> str:
 
 def _child(draft: ForeignTask, tag: _Tag, tags: Tags) -> None:
     name = tag.name.lower()
-    part = tags.text[tag.content : tag.close], tag.content
+    part = Piece(tags.text[tag.content : tag.close], tag.content)
     field = _FIELDS.get(name, "")
     draft.spans.setdefault(field or name, (tag.content, tag.close))
     if field:
         headed_tasks.read_field(draft, field, part, tags.source, tag.start)
     elif name in _TEXTS:
-        text = foreign_task.block(part[0])
+        text = foreign_task.block(part.text)
         draft.description += [f"{_TEXTS[name]}\n{text}".strip("\n")] if text else []
     else:
         draft.description.append(tags.text[tag.start : tag.end])
