@@ -38,7 +38,7 @@ def listing(services: Services) -> Result:
     """Return every workflow by name, with where it is defined; invalid and hidden definitions are marked."""
     rows: list[dict[str, Any]] = []
     names: set[str] = set()
-    for definition in services.definitions.all():
+    for definition in services.definitions.all:
         parsed = services.definitions.parse(definition)
         head = parsed.plan.workflow if parsed.plan is not None else None
         rows.append(
@@ -65,7 +65,7 @@ def show(services: Services, name: str) -> Result:
             **_place(definition),
             "hides": [
                 {"origin": other.origin, "path": other.path}
-                for other in services.definitions.all()
+                for other in services.definitions.all
                 if other.name == name and other is not definition
             ],
             "version": head.version,
@@ -136,7 +136,7 @@ def _place(definition: DefinitionFile) -> dict[str, Any]:
 
 def _find(services: Services, name: str) -> DefinitionFile:
     """Return the definition that a name means. InputError with the nearest name if there is none."""
-    definitions = services.definitions.all()
+    definitions = services.definitions.all
     found = next((definition for definition in definitions if definition.name == name), None)
     if found is not None:
         return found
@@ -205,7 +205,7 @@ def _definition_state(services: Services, contract: Contract | None) -> str:
     if head is None:
         return "gone"
     origin = head.origin.get("origin")
-    present = next((d for d in services.definitions.all() if (d.name, d.origin) == (head.name, origin)), None)
+    present = next((d for d in services.definitions.all if (d.name, d.origin) == (head.name, origin)), None)
     if present is None:
         return "gone"
     return "same" if hashlib.sha256(present.data).hexdigest() == head.origin.get("sha256") else "changed"

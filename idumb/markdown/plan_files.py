@@ -68,7 +68,7 @@ class PlanningFolder:
         is_file = is_name and os.path.isfile(os.path.join(self._root, phase))
         if is_name and not is_file and (phase.endswith(".md") or "/" in phase):
             return InputError("phase.not-found", f"There is no file {phase}.", hint=Action("roadmap"))
-        found = self.parse(self._read(phase), phase).findings if is_file and phase.endswith(".md") else ()
+        found = self.parse(self.read(phase), phase).findings if is_file and phase.endswith(".md") else ()
         if found and found[0].code == "plan.foreign-format":
             return InputError("phase.bad-name", f"{phase}: {found[0].message}.", hint=Action.of("import", phase))
         if not is_name or "/" in phase:
@@ -125,7 +125,7 @@ class PlanningFolder:
         steps = phase_ids.step_plan_of_reports(folder)
         if steps is not None:
             exists = os.path.isfile(os.path.join(self._root, steps))
-            return ((steps, self._read(steps)),) if exists else ()
+            return ((steps, self.read(steps)),) if exists else ()
         return tuple((path, data) for path, data in self._named_plans(folder) if not _is_note(data))
 
     def notes(self, folder: str) -> tuple[Finding, ...]:
@@ -139,11 +139,14 @@ class PlanningFolder:
 
     def _named_plans(self, folder: str) -> Iterator[tuple[str, bytes]]:
         for name in phases.plan_files(self._names(folder, files=True)):
-            yield f"{folder}/{name}", self._read(f"{folder}/{name}")
+            yield f"{folder}/{name}", self.read(f"{folder}/{name}")
 
-    def plan(self, path: str) -> bytes:
+    def read(self, path: str) -> bytes:
         """The bytes of a file anywhere in the repository. InputError `plan.unreadable`."""
-        return self._read(path)
+        try:
+            return named_files.read(os.path.join(self._root, path), _LARGEST)
+        except OSError as problem:
+            raise _unreadable(path, problem) from problem
 
     def source(self, path: str, kind: str | None, tag: str = "") -> SourcePlan:
         """Read a file or folder of another tool; `tag` chooses one of several lists in a file.
@@ -153,7 +156,7 @@ class PlanningFolder:
         from idumb.markdown.importers import registry
 
         try:
-            files = registry.FilesOnDisk(self._root, path, self._read)
+            files = registry.FilesOnDisk(self._root, path, self.read)
         except OSError as problem:
             raise _unreadable(os.path.relpath(str(problem.filename), self._root), problem) from problem
         return registry.read(path, files, kind, tag)
@@ -212,12 +215,12 @@ class PlanningFolder:
         It may be of a run on another machine.
         """
         name = next((n for n in self._names(folder, files=True) if n.endswith(f"-{word}.md")), None)
-        return self.report(self._read(f"{folder}/{name}"), word) if name else None
+        return self.report(self.read(f"{folder}/{name}"), word) if name else None
 
     def roadmap(self) -> tuple[tuple[str, str, int], ...]:
         """(number, title, line) of every phase in ROADMAP.md."""
         try:
-            text = self._read(ROADMAP)[:_LARGEST_ROADMAP].decode("utf-8", "replace")
+            text = self.read(ROADMAP)[:_LARGEST_ROADMAP].decode("utf-8", "replace")
         except InputError:
             return ()
         return tuple((phase.number, phase.title, phase.line) for phase in phases.roadmap_phases(text))
@@ -230,12 +233,6 @@ class PlanningFolder:
             return []
         except OSError as problem:
             raise _unreadable(folder, problem) from problem
-
-    def _read(self, path: str) -> bytes:
-        try:
-            return named_files.read(os.path.join(self._root, path), _LARGEST)
-        except OSError as problem:
-            raise _unreadable(path, problem) from problem
 
 
 def _is_note(data: bytes) -> bool:
@@ -297,12 +294,9 @@ class DefinitionFolders:
     def __init__(self, root: str) -> None:
         self._root = root
 
+    @cached_property
     def all(self) -> tuple[DefinitionFile, ...]:
         """Every definition by name; of one name, the repository's comes first, then the user's."""
-        return self._all
-
-    @cached_property
-    def _all(self) -> tuple[DefinitionFile, ...]:
         found = [definition for origin, folder in self._folders() for definition in self._in(origin, folder)]
         return tuple(sorted(found, key=lambda definition: definition.name))
 

@@ -97,7 +97,7 @@ def _unknown_workflow(services: Services, document: Document) -> tuple[str, ...]
     if name is None:
         return ()
     try:
-        names = {definition.name for definition in services.definitions.all()}
+        names = {definition.name for definition in services.definitions.all}
     except InputError as problem:  # a folder that cannot be read
         return (f"to_agent: {problem.message}",)
     return () if name in names else (f"to_agent: there is no workflow {name}",)

@@ -156,7 +156,7 @@ def load_file(services: Services, path: str) -> Loaded:
 
     Plans that it depends on are elsewhere, so it is read as if it depended on none.
     """
-    data = services.plans.plan(path)
+    data = services.plans.read(path)
     parsed = services.plans.parse(data, path)
     if parsed.plan is not None:
         parsed = replace(parsed, plan=replace(parsed.plan, depends_on=()))

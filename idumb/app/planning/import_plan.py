@@ -218,7 +218,7 @@ def _write(services: Services, plan: Plan, before: str, text: str) -> None:
     """Write the changed plan. A run that cannot adopt it, because something must be added first, waits for `amend`."""
     with operation.owned(services, "import") as owned:
         owned.record()
-        if services.plans.plan(plan.path) != _bytes(before):
+        if services.plans.read(plan.path) != _bytes(before):
             raise Refusal(
                 "import.changed",
                 f"{plan.path} changed while you were asked; nothing was written.",

@@ -198,7 +198,7 @@ def _rewrite(services: Services, request: Request, state: RunState, contract: Co
             details={"phase": contract.phase},
         )
     [path] = paths
-    before = services.plans.plan(path)
+    before = services.plans.read(path)
     return Rewrite(path, before, services.plans.amended(before, path, changes))
 
 

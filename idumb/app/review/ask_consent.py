@@ -188,7 +188,7 @@ def _workflow_lines(services: Services, plan: Plan, head: Workflow) -> Iterable[
 
     data = dict(services.plans.plans(plan.path.rpartition("/")[0])).get(plan.path, b"")
     try:
-        definitions = services.definitions.all()
+        definitions = services.definitions.all
     except InputError:  # a folder of definitions cannot be read
         definitions = ()
     named = [definition for definition in definitions if definition.name == head.name]

@@ -88,8 +88,7 @@ def _task(rows: list[Line], id: str, title: str, source: Source) -> ForeignTask:
     steps = [box[1] for row in body if not row.fenced and row.at not in criteria and (box := _STEP.match(row.text))]
     draft.done = bool(steps) and " " not in steps
     if draft.done:
-        fix = "idumb import keeps such marks as history"
-        source.report("task.ticked", draft.start, draft.title[:60], fix=fix)
+        source.report("task.ticked", draft.start, draft.title[:60], fix="idumb import keeps such marks as history")
     return draft
 
 
@@ -134,10 +133,9 @@ def outlined(source: Source, first: int, begin: int = 0) -> tuple[Outline, list[
     """
     found = outline.read(source, first)
     source.findings += (each for each in found.broken if each.code.endswith(".never-closed"))
-    never = min(
-        (each.line for each in found.broken if each.code == "fence.never-closed"), default=len(source.lines) + 1
-    )
-    text_only = found.fenced | found.hidden | {*range(never, len(source.lines) + 1)}
+    end = len(source.lines) + 1
+    never_closed = min((each.line for each in found.broken if each.code == "fence.never-closed"), default=end)
+    text_only = found.fenced | found.hidden | {*range(never_closed, end)}
     headings = {each.line: each for each in found.headings}
     rows = enumerate(zip(source.lines[first:], source.starts[first:], strict=False), first + 1)
     return found, [Line(text, begin + at, n in text_only, headings.get(n)) for n, (text, at) in rows]
@@ -310,8 +308,7 @@ def _depends_on(draft: ForeignTask, part: Piece, source: Source) -> None:
         id = _AN_ID.fullmatch(word)
         at = part.at + match.start()
         if id is None:
-            found = foreign_task.flat(match[0])
-            source.report("dialect.unread-dependency", at, found, field="Depends on", what="task")
+            source.report("dialect.unread-dependency", at, foreign_task.flat(match[0]), field="Depends on", what="task")
             return
         ids.append(Piece(id[1], at))
     draft.depends_on = ids

@@ -52,7 +52,7 @@ def _plan(data: bytes, path: str, dialect: str, head: _Head, source: Source) -> 
     phase = _phase(path, head, source)
     plan = _plan_id(path, head)
     begin = source.starts[head.end_line] if head.end_line < len(source.starts) else len(source.text)
-    tasks, texts = _tasks(begin, head.end_line, source)
+    tasks, texts = _tasks(Piece(source.text[begin:], begin), head.end_line, source)
     if not tasks:
         source.report(
             "plan.no-tasks",
@@ -75,12 +75,11 @@ def _plan(data: bytes, path: str, dialect: str, head: _Head, source: Source) -> 
     )  # fmt: skip
 
 
-def _tasks(begin: int, first: int, source: Source) -> tuple[list[ForeignTask], dict[str, list[Piece]]]:
-    text = source.text
-    task_name = tagged_tasks.task_tag(text)
+def _tasks(body: Piece, first: int, source: Source) -> tuple[list[ForeignTask], dict[str, list[Piece]]]:
+    task_name = tagged_tasks.task_tag(source.text)
     if task_name is None:
         return headed_tasks.read(first, source)
-    tasks, texts = tagged_tasks.read(tagged_tasks.Tags(source), task_name, begin, len(text))
+    tasks, texts = tagged_tasks.read(tagged_tasks.Tags(source), task_name, body)
     for name in texts.keys() - _OTHER_TEXTS - set(_SHARED):
         known = ", ".join(_SHARED)
         source.report("dialect.unknown-tag", texts[name][0][1], f"<{name}>", accepted=known, then="does not read it")
@@ -159,8 +158,7 @@ def _depends_on(head: _Head, phase: str, source: Source) -> tuple[str, ...]:
             elif numbers and phases.same_phase(numbers[1], phase):
                 plans.append(_padded(numbers[2]))
             else:
-                what = f"plan of phase {phase}"
-                source.report("dialect.unread-dependency", at, text, field="depends_on", what=what)
+                source.report("dialect.unread-dependency", at, text, field="depends_on", what=f"plan of phase {phase}")
     return tuple(dict.fromkeys(plans))
 
 

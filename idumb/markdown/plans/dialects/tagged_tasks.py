@@ -47,13 +47,12 @@ _OF_TASK = frozenset({*_FIELDS, *_TEXTS})
 
 
 class _Tag(NamedTuple):
-    """A tag with its content. `end` is the offset after the closing tag."""
+    """A tag. `end` is the offset after the closing tag."""
 
     name: str
     attributes: str
     start: int
-    content: int
-    close: int
+    content: Piece
     end: int
 
 
@@ -84,14 +83,15 @@ class Tags:
         opened, close = _OPEN.match(self.text, position, end), self._closing.get(position)
         if opened is None or close is None or close.end() > end:
             return None
-        return _Tag(opened[1], opened[2], position, opened.end(), close.start(), close.end())
+        content = Piece(self.text[opened.end() : close.start()], opened.end())
+        return _Tag(opened[1], opened[2], position, content, close.end())
 
-    def parts(self, start: int, end: int, known: Collection[str], *, fences: bool = False) -> Iterator[_Tag | Piece]:
-        """Yield the tags between two places and the text between them, without comments.
+    def parts(self, within: Piece, known: Collection[str], *, fences: bool = False) -> Iterator[_Tag | Piece]:
+        """Yield the tags in a piece of the document and the text between them, without comments.
 
         A `known` tag that never closes is reported, and reading ends if it is a task. With `fences`, fences are text.
         """
-        text, position, loose, fence = self.text, start, start, ""
+        text, position, loose, end, fence = self.text, within.at, within.at, within.at + len(within.text), ""
         while position < end:
             blank, fenced = _BLANK.match(text, position, end), False
             begin = blank.end() if blank else position
@@ -119,20 +119,19 @@ def task_tag(text: str) -> str | None:
     return next((name for name in _TASK_TAGS if name in found), None)
 
 
-def read(tags: Tags, name: str, start: int, end: int) -> tuple[list[ForeignTask], dict[str, list[Piece]]]:
+def read(tags: Tags, name: str, body: Piece) -> tuple[list[ForeignTask], dict[str, list[Piece]]]:
     """Return the tasks, whose tag is `name`, in document order, and the texts of the plan's other tags by name.
 
     Tasks can be anywhere; text beside those in `<tasks>` is reported.
     """
     tasks, others = list[ForeignTask](), dict[str, list[Piece]]()
-    for part in tags.parts(start, end, (*_TASK_TAGS, "tasks"), fences=True):
+    for part in tags.parts(body, (*_TASK_TAGS, "tasks"), fences=True):
         whole = isinstance(part, _Tag) and part.name.lower() == "tasks"
-        for inner in tags.parts(part.content, part.close, _TASK_TAGS) if isinstance(part, _Tag) and whole else [part]:
+        for inner in tags.parts(part.content, _TASK_TAGS) if isinstance(part, _Tag) and whole else [part]:
             if isinstance(inner, _Tag) and inner.name == name:
                 tasks.append(_task(tags, inner, len(tasks) + 1))
             elif isinstance(inner, _Tag):
-                text = tags.text[inner.content : inner.close]
-                others.setdefault(inner.name.lower(), []).append(Piece(text, inner.content))
+                others.setdefault(inner.name.lower(), []).append(inner.content)
             elif whole:
                 _report_stray(inner, tags.source)
     return tasks, others
@@ -162,7 +161,7 @@ def _task(tags: Tags, tag: _Tag, number: int) -> ForeignTask:
     for name in attributes.keys() - _KNOWN:
         source.report("dialect.unknown-attribute", tag.start, f"{name}={attributes[name]}")
     draft.notes += [f"gate: {attributes['gate']}"] if attributes.get("gate") else []
-    for part in tags.parts(tag.content, tag.close, _OF_TASK):
+    for part in tags.parts(tag.content, _OF_TASK):
         if isinstance(part, _Tag):
             _child(draft, part, tags)
         elif part.text.strip():
@@ -192,18 +191,18 @@ def _titled(draft: ForeignTask) -> str:
 
 def _child(draft: ForeignTask, tag: _Tag, tags: Tags) -> None:
     name = tag.name.lower()
-    part = Piece(tags.text[tag.content : tag.close], tag.content)
+    text, at = tag.content
     field = _FIELDS.get(name, "")
-    draft.spans.setdefault(field or name, (tag.content, tag.close))
+    draft.spans.setdefault(field or name, (at, at + len(text)))
     if field:
-        headed_tasks.read_field(draft, field, part, tags.source, tag.start)
+        headed_tasks.read_field(draft, field, tag.content, tags.source, tag.start)
     elif name in _TEXTS:
-        text = foreign_task.block(part.text)
-        draft.description += [f"{_TEXTS[name]}\n{text}".strip("\n")] if text else []
+        block = foreign_task.block(text)
+        draft.description += [f"{_TEXTS[name]}\n{block}".strip("\n")] if block else []
     else:
         draft.description.append(tags.text[tag.start : tag.end])
         known = ", ".join((*_FIELDS, *_TEXTS))
         then = "keeps it as text of the task"
         tags.source.report("dialect.unknown-tag", tag.start, f"<{tag.name}>", accepted=known, then=then)
     if name == "behavior":
-        headed_tasks.read_field(draft, "acceptance", part, tags.source, tag.start)
+        headed_tasks.read_field(draft, "acceptance", tag.content, tags.source, tag.start)
