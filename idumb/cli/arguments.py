@@ -154,7 +154,7 @@ def _completed(names: Callable[[Services], Iterator[tuple[str, str]]], incomplet
 
 
 def _phases(services: Services) -> Iterator[tuple[str, str]]:
-    yield from ((number, title) for number, title, _ in services.plans.roadmap())
+    yield from ((phase.number, phase.title) for phase in services.plans.roadmap())
     yield from ((name, "") for name in services.log.phases())
 
 

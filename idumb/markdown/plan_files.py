@@ -16,6 +16,7 @@ from idumb.domain.finding import Finding
 from idumb.domain.plans import phase_ids
 from idumb.domain.plans.phase_ids import WORKFLOW_RUNS, NumberedPhases
 from idumb.markdown import phases, report_files
+from idumb.markdown.phases import Phase
 from idumb.system import named_files, shipped
 
 if TYPE_CHECKING:
@@ -217,13 +218,13 @@ class PlanningFolder:
         name = next((n for n in self._names(folder, files=True) if n.endswith(f"-{word}.md")), None)
         return self.report(self.read(f"{folder}/{name}"), word) if name else None
 
-    def roadmap(self) -> tuple[tuple[str, str, int], ...]:
-        """(number, title, line) of every phase in ROADMAP.md."""
+    def roadmap(self) -> tuple[Phase, ...]:
+        """Every phase in ROADMAP.md."""
         try:
             text = self.read(ROADMAP)[:_LARGEST_ROADMAP].decode("utf-8", "replace")
         except InputError:
             return ()
-        return tuple((phase.number, phase.title, phase.line) for phase in phases.roadmap_phases(text))
+        return phases.roadmap_phases(text)
 
     def _names(self, folder: str, *, files: bool = False) -> list[str]:
         try:

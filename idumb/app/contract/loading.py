@@ -72,7 +72,7 @@ def _folder(plans: PlanningFolder, phase: str) -> str:
     try:
         return plans.phase_folder(phase)
     except InputError as problem:
-        roadmap_number = next((number for number, _, _ in plans.roadmap() if plans.same_phase(number, phase)), None)
+        roadmap_number = next((p.number for p in plans.roadmap() if plans.same_phase(p.number, phase)), None)
         if problem.code != "phase.not-found" or roadmap_number is None:
             raise
         raise _no_plan(f".planning/phases/{roadmap_number}") from problem

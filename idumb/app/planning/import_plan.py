@@ -121,7 +121,7 @@ def _location(services: Services, request: Request, source: SourcePlan) -> Phase
         except InputError as problem:
             if problem.code != "phase.not-found" or not re.fullmatch(r"\d+[A-Za-z]?(?:\.\d+)*", request.phase):
                 raise
-    numbers = [number for number, _, _ in services.plans.roadmap()] + [number for number, _ in services.plans.phases()]
+    numbers = [phase.number for phase in services.plans.roadmap()] + [number for number, _ in services.plans.phases()]
     first = numbers[0] if request.phase is None and numbers else ""
     if re.match(r"\d", first) and not services.plans.plans((where := phase_context.locate(services, first)).folder):
         return where

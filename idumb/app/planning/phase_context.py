@@ -77,7 +77,7 @@ _ADD = Choice("add", "add a phase", "TITLE says what it is for", Action.of("road
 
 def locate(services: Services, phase: str) -> PhaseLocation:
     """Return where a phase is, by folder or roadmap; InputError `phase.not-found` if it is in neither."""
-    titles = {number: title for number, title, _ in services.plans.roadmap()}
+    titles = {phase.number: phase.title for phase in services.plans.roadmap()}
     roadmap_number = next((number for number in titles if services.plans.same_phase(number, phase)), None)
     try:
         folder = services.plans.phase_folder(phase)
@@ -150,7 +150,7 @@ def add_phase(services: Services, title: str, goal: str, after: str | None = Non
                 hint=Action("roadmap"),
             )
         owned.record()
-        numbers = [n for n, _, _ in services.plans.roadmap()] + [n for n, _ in services.plans.phases()]
+        numbers = [phase.number for phase in services.plans.roadmap()] + [n for n, _ in services.plans.phases()]
         wholes = (digits[0] for number in numbers if (digits := re.match(r"\d+", number)))
         number = str(whole_numbers.next_free(wholes))
         if predecessor is not None:

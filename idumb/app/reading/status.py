@@ -40,16 +40,16 @@ def _view(services: Services) -> tuple[dict[str, Any], Action | None]:
     """Return the view, and its next command."""
     initialised = services.files.exists(".idumb/config.yaml")
     inner = () if initialised else tuple(services.inner_projects)
-    listed = {number: (title, line) for number, title, line in services.plans.roadmap()}
+    titles = {phase.number: phase.title for phase in services.plans.roadmap()}
     folders = {
         number: folder for number, folder in services.plans.phases() if not _is_verified_and_written(services, number)
     }
     # `1` of the roadmap and `01` of a folder are one phase, in the spelling of the folder.
-    numbers = {_phase_key(number): number for number in (*listed, *folders)}
-    found = [_phase(services, n, listed.get(n), folders.get(n)) for _, n in sorted(numbers.items())]
+    numbers = {_phase_key(number): number for number in (*titles, *folders)}
+    found = [_phase(services, n, titles.get(n, ""), folders.get(n)) for _, n in sorted(numbers.items())]
     # What idumb wrote itself is not listed once it is done, here or elsewhere.
     found = [each for each in found if not (phase_ids.is_numbered(each.row["phase"]) and _is_done(each.row))]
-    found += [_phase(services, n, None, phase_ids.step_plan_reports(n)) for n in _step_plans(services)]
+    found += [_phase(services, n, "", phase_ids.step_plan_reports(n)) for n in _step_plans(services)]
     phases = [each.row for each in found]
     questions = open_questions(services)
     by_phase = {row["phase"]: row for row in phases}
@@ -130,8 +130,7 @@ class _Phase(NamedTuple):
     situation: Situation
 
 
-def _phase(services: Services, number: str, planned: tuple[str, int] | None, folder: str | None) -> _Phase:
-    title = planned[0] if planned else ""
+def _phase(services: Services, number: str, title: str, folder: str | None) -> _Phase:
     row: dict[str, Any] = {
         "phase": number,
         "title": title,
