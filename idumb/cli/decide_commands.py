@@ -89,7 +89,7 @@ def approve_command(phase: str, revoke: bool, **flags: Any) -> Result:
         return approve.approve(services, approve.Request(phase, user_folders.user_name(), **flags))
 
 
-@options.command("accept", "app.running.task_overrides.accept", person=True, text="settled", opens=options.WRITES)
+@options.command("accept", "app.running.task_overrides.accept", person=True, view="settled", opens=options.WRITES)
 @options.task
 @click.option("--why", required=True, metavar="REASON", help="The reason, which is recorded.")
 def accept_command() -> None:
@@ -100,7 +100,7 @@ def accept_command() -> None:
     """
 
 
-@options.command("skip", person=True, text="settled", opens=options.WRITES)
+@options.command("skip", person=True, view="settled", opens=options.WRITES)
 @options.task
 @click.option("--why", required=True, metavar="REASON", help="The reason, which is recorded.")
 @options.yes
@@ -156,7 +156,7 @@ def show_handoff_command() -> None:
 
 
 @options.command(
-    "update", "app.reading.handoffs.update", group=handoff_command, text="show_handoff", opens=options.WRITES
+    "update", "app.reading.handoffs.update", group=handoff_command, view="show_handoff", opens=options.WRITES
 )
 @click.argument("name", metavar="ID")
 @click.argument("status", metavar="STATUS")
@@ -194,14 +194,14 @@ def show_letter_command() -> None:
     """Show a dead letter."""
 
 
-@options.command("retry", "app.running.dead_letters.retry", group=dlq_command, text="run.ended", opens=options.RUNS)
+@options.command("retry", "app.running.dead_letters.retry", group=dlq_command, view="run.ended", opens=options.RUNS)
 @click.argument("name", metavar="ID")
 @options.approve("Consent to all that would run.")
 def retry_command() -> None:
     """Make one more attempt of the task, under the same checks."""
 
 
-@options.command("remove", "app.running.dead_letters.remove", group=dlq_command, text="drop", opens=options.WRITES)
+@options.command("remove", "app.running.dead_letters.remove", group=dlq_command, view="drop", opens=options.WRITES)
 @click.argument("name", metavar="ID")
 @click.option("--why", required=True, metavar="REASON", help="The reason, which is recorded.")
 def remove_command() -> None:

@@ -11,7 +11,7 @@ from idumb.cli import options, output
 from idumb.system import user_folders
 
 
-@options.command("mcp", text="run.tools")
+@options.command("mcp", view="run.tools")
 @click.option("--list", "only_list", is_flag=True, help="List the tools and exit.")
 def mcp_command(only_list: bool) -> Result | None:
     """Serve idumb over the Model Context Protocol.
@@ -37,7 +37,7 @@ _of_builders = options.together(
 )
 
 
-@options.command("start", text="run.start", opens=options.RUNS)
+@options.command("start", view="run.start", opens=options.RUNS)
 @options.task
 @click.option("--retry", is_flag=True, help="Retry a task that has no attempt left.")
 @_of_builders
@@ -53,7 +53,7 @@ def start_command(services: options.Container, task: str, by: str | None, retry:
     return editor.start(services, task, by or user_folders.user_name(), RunRequest("", **flags), retry=retry)
 
 
-@options.command("take", text="run.start", opens=options.RUNS)
+@options.command("take", view="run.start", opens=options.RUNS)
 @options.task
 @_of_builders
 def take_command(services: options.Container, task: str, by: str | None, **flags: Any) -> Result:
@@ -68,7 +68,7 @@ def take_command(services: options.Container, task: str, by: str | None, **flags
     return editor.take(services, task, by or user_folders.user_name(), RunRequest("", **flags))
 
 
-@options.command("submit", text="run.submit", opens=options.RUNS)
+@options.command("submit", view="run.submit", opens=options.RUNS)
 @options.task
 @click.option("--say", default="", metavar="TEXT", help="What you say about your work, which is recorded.")
 @options.negative("--no-verify", "verify", "Do not verify the phase after its last task.")
@@ -87,7 +87,7 @@ def submit_command(services: options.Container, task: str, say: str, **flags: An
     return editor.submit(services, task, RunRequest("", **flags), say)
 
 
-@options.command("give-up", "app.editor.give_up", text="run.give_up", opens=options.RUNS)
+@options.command("give-up", "app.editor.give_up", view="run.give_up", opens=options.RUNS)
 @options.task
 @click.option("--why", required=True, metavar="REASON", help="The reason, which is recorded.")
 @options.accept_git

@@ -25,16 +25,13 @@ def _view() -> Result:
         return Result(before_services.refreshed_status(services))
 
 
-@options.command("status", text="status.status")
+@options.command("status", view="status.status")
 def status_command() -> Result:
     """Show the state of every phase."""
     return _view()
 
 
-_DEBUG = "show.debug"
-
-
-@options.command("show", text="show.show")
+@options.command("show", view="show.show")
 @options.task
 @options.view("plan", "Print the plan as the run had it, also if no file has it.")
 @options.view("diff", "Print what the task changed since its first attempt started.")
@@ -42,7 +39,7 @@ _DEBUG = "show.debug"
 @options.view("envelope", "Print everything that its newest attempt ran under.")
 @click.option("--attempt", type=click.IntRange(1), help="With --transcript or --envelope: another attempt.")
 @options.view("usage", "Print the time, tokens and money that agents used. TASK can be a phase.")
-@options.view("debug", "Collect the facts about its failures, with possible fixes.", _DEBUG)
+@options.view("debug", "Collect the facts about its failures, with possible fixes.")
 @options.negative("--facts-only", "asks", "With --debug: do not ask the debugger.")
 @options.approve("With --debug: consent to this debugger.")
 def show_command(task: str, view: str | None, attempt: int | None, **flags: Any) -> Result:
@@ -54,12 +51,12 @@ def show_command(task: str, view: str | None, attempt: int | None, **flags: Any)
     """
     if attempt is not None and view not in ("envelope", "transcript"):
         raise click.UsageError("--attempt needs --transcript or --envelope.")
-    if view != _DEBUG and (flags["approve"] or not flags["asks"]):
+    if view != "debug" and (flags["approve"] or not flags["asks"]):
         raise click.UsageError("--facts-only and --approve need --debug.")
     from idumb.app.reading import metrics, show
 
-    with options.services(writes=view == _DEBUG) as services:
-        if view == _DEBUG:
+    with options.services(writes=view == "debug") as services:
+        if view == "debug":
             from idumb.app.reading import failed_task
 
             return failed_task.debug(services, task, **flags)
@@ -124,7 +121,7 @@ def _is_page(path: str) -> bool:
 _HEAD = 4096  # bytes
 
 
-@options.command("next", text="status.upcoming")
+@options.command("next", view="status.upcoming")
 @click.argument("phase", required=False, shell_complete=arguments.phases)
 def next_command(phase: str | None) -> Result:
     """Show what comes next, and what the other tasks wait for.
@@ -140,7 +137,7 @@ def next_command(phase: str | None) -> Result:
         return next_task.view(services, phase)
 
 
-@options.command("roadmap", text="status.roadmap")
+@options.command("roadmap", view="status.roadmap")
 @click.option("--add", "title", metavar="TITLE", help="Add a phase at the end, or after the one that --after names.")
 @click.option("--after", metavar="PHASE", help="With --add: the phase before it. After 6, the new one is 06.1.")
 @click.option("--goal", default="", metavar="TEXT", help="The goal of the new phase: what is true when it is done.")

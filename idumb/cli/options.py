@@ -42,45 +42,46 @@ RUNS = {"progress": True}
 
 def command(
     name: str,
-    calls: str = "",
+    use_case: str = "",
     *,
     opens: Mapping[str, bool] | None = None,
     person: bool = False,
     group: Group | None = None,
-    text: str = "",
+    view: str = "",
 ) -> Callable[[Callable[..., Result | None]], click.Command]:
     """Decorate a function as a command: adds the options of every command, and prints the result that it returns.
 
-    `calls` names the use case of a command that only passes on its options; the function is then its help.
+    `use_case` is the path of what a command calls that only passes on its options; the function is then its help.
 
     With `opens`, the function receives the services of the repository. With `person`, only a person may run it.
-    `group` is that of a subcommand, whose answer has its name. `text` is what makes its text: `module.name`, or a name
-    in the module of this group; by default that of this function. Another view is another name in that module.
+    `group` is that of a subcommand, whose answer has its name. `view` makes the text of the answer: `module.name` of
+    `idumb.views.answers`, or a name in the module of this group; by default that of this function. An option `view`
+    of the command selects another one.
     """
-    answers = name if group is None else str(group.name)
+    command_name = name if group is None else str(group.name)
 
     def decorate(function: Callable[..., Result | None]) -> click.Command:
         module = function.__module__.rpartition(".")[2].removesuffix("_commands")
-        usual = text or function.__name__.removesuffix("_command")
+        usual = view or function.__name__.removesuffix("_command")
         usual = usual if "." in usual else f"{module}.{usual}"
 
         @functools.wraps(function)
         def invoke(*, as_json: bool, events: bool = False, **values: Any) -> int:
             _require_values(click.get_current_context())
             if person:
-                require_person(f"idumb {name}" if group is None else f"idumb {answers} {name}")
+                require_person(f"idumb {name}" if group is None else f"idumb {command_name} {name}")
             if events and as_json:
                 raise click.UsageError("--events and --json both write to standard output; choose one.")
             with contextlib.ExitStack() as stack:
                 if opens is not None:
                     values["services"] = stack.enter_context(services(**opens))
-                result = _called(calls, values) if calls else function(**values)
+                result = _call(use_case, values) if use_case else function(**values)
             if result is None:
                 return 0
-            view = values.get("view") or usual
-            shown_as = view if "." in view else f"{usual.partition('.')[0]}.{view}"
+            chosen = values.get("view") or usual
+            chosen = chosen if "." in chosen else f"{usual.partition('.')[0]}.{chosen}"
             try:
-                return output.finish(answers, result, shown_as, as_json=as_json, quiet=events)
+                return output.finish(command_name, result, chosen, as_json=as_json, quiet=events)
             except OSError as problem:
                 return output.unwritten(problem)
 
@@ -93,9 +94,9 @@ def command(
     return decorate
 
 
-def _called(name: str, values: dict[str, Any]) -> Result:
+def _call(path: str, values: dict[str, Any]) -> Result:
     """Call a use case with the services, the options of its command, and the user who gave it if it takes one."""
-    module, _, function = name.rpartition(".")
+    module, _, function = path.rpartition(".")
     use_case: Callable[..., Result] = getattr(importlib.import_module(f"idumb.{module}"), function)
     values |= {word: user_folders.user_name() for word in ("who", "by") if word in use_case.__annotations__}
     if values.get("phase"):
@@ -206,9 +207,9 @@ def suggest(message: str, nearest: str | None) -> str:
     return f"{message} Did you mean {nearest!r}?" if nearest else message
 
 
-def view(name: str, words: str, text: str = "") -> Callable[[F], F]:
-    """Add an option that selects another text for the answer; the command receives that as `view`."""
-    return click.option(f"--{name}", "view", flag_value=text or name, help=words)
+def view(option: str, words: str, name: str = "") -> Callable[[F], F]:
+    """Add an option that selects another view of the answer; the command receives its name as `view`."""
+    return click.option(f"--{option}", "view", flag_value=name or option, help=words)
 
 
 def flag(name: str) -> bool:

@@ -43,8 +43,8 @@ def _with_notes(warnings: tuple[str, ...] = ()) -> tuple[str, ...]:
     return unique
 
 
-def finish(command: str, result: Result, text: str, *, as_json: bool, quiet: bool = False) -> int:
-    """Print the result of a use case and return its exit code. `text` is as in `answer.render`.
+def finish(command: str, result: Result, view: str, *, as_json: bool, quiet: bool = False) -> int:
+    """Print the result of a use case and return its exit code. `view` is as in `answer.render`.
 
     `quiet` omits the text, for commands whose standard output carries events.
     """
@@ -59,7 +59,7 @@ def finish(command: str, result: Result, text: str, *, as_json: bool, quiet: boo
         return result.exit_code
     if not quiet:
         ends = result.failure is not None  # the error below has the next commands
-        write(sys.stdout, answer.render(text, {**result.data, "next": []} if ends else result.data))
+        write(sys.stdout, answer.render(view, {**result.data, "next": []} if ends else result.data))
     for warning in warnings:
         _write_error(f"warning: {shown(warning)}\n")
     if result.failure is not None:

@@ -75,7 +75,7 @@ def new_command(
     return new_tasks.create(services, request, _shipped, _asked(services))
 
 
-@options.command("add-task", group=plan_command, person=True, text="new", opens=options.WRITES)
+@options.command("add-task", group=plan_command, person=True, view="new", opens=options.WRITES)
 @options.phase
 @click.option("--requirement", metavar="ID", help="The requirement that the task serves.")
 @_of_new_tasks
@@ -292,7 +292,7 @@ def graph_command(services: options.Container, phase: str, form: str) -> Result:
     return check_plan.show_graph(services, arguments.phase_id(phase, services.root), getattr(views, form))
 
 
-@options.command("import", text="import_plan", opens=options.WRITES)
+@options.command("import", view="import_plan", opens=options.WRITES)
 @click.argument("path")
 @click.option("--from", "kind", metavar="KIND", help="The format; by default idumb recognizes it.")
 @click.option(

@@ -12,7 +12,7 @@ from idumb.cli import arguments, options
 from idumb.system import user_folders
 
 
-@options.command("execute-phase", text="ended")
+@options.command("execute-phase", view="ended")
 @options.phase
 @click.option("--force", is_flag=True, help="Run a verified phase again, from the start.")
 @click.option("--branch", metavar="NAME", help="Create this branch at HEAD and run there.")
@@ -47,7 +47,7 @@ def execute_phase_command(phase: str, ask: bool, **flags: Any) -> Result:
         return resume.ask_and_resume(services, request, execute_phase.execute(services, request))
 
 
-@options.command("resume", text="ended", opens=options.RUNS)
+@options.command("resume", view="ended", opens=options.RUNS)
 @options.phase
 @click.option("--retry-failed", is_flag=True, help="Retry failed tasks.")
 @click.option("--judge", is_flag=True, help="Judge the work of failed tasks again, without their builders.")
@@ -81,7 +81,7 @@ def resume_command(
     return resume.ask_and_resume(services, request, resume.resume(services, request, again))
 
 
-@options.command("execute", text="ended", opens=options.RUNS)
+@options.command("execute", view="ended", opens=options.RUNS)
 @click.argument("file")
 @click.option("--force", is_flag=True, help="Run a verified plan again, from the start.")
 @click.option("--branch", metavar="NAME", help="Create this branch at HEAD and run there.")
@@ -104,7 +104,7 @@ def execute_command(services: options.Container, file: str, **flags: Any) -> Res
     return dry_run.rehearse(services, request) if request.dry_run else execute_phase.execute(services, request)
 
 
-@options.command("quick", text="ended")
+@options.command("quick", view="ended")
 @click.argument("task")
 @options.many("--files", "PATH", "A file, folder or pattern that the task may change.")
 @click.option("--check", metavar="COMMAND", help="The command that proves the work by exiting with 0.")
@@ -153,7 +153,7 @@ def _has_control_character(path: str) -> bool:
     return any(unicodedata.category(character) in {"Cc", "Zl", "Zp"} for character in path)
 
 
-@options.command("verify-work", "app.verify.verify_work.verify", text="look.verify_work", opens=options.RUNS)
+@options.command("verify-work", "app.verify.verify_work.verify", view="look.verify_work", opens=options.RUNS)
 @options.phase
 @click.option("--gaps", is_flag=True, help="Write a plan with a task for each criterion that failed.")
 @options.negative("--checks-only", "asks", "Do not ask verifier and skeptic; the report says so.")
@@ -198,7 +198,7 @@ def stop_command(after_task: bool, why: str, force: bool) -> Result:
         return stop.stop(services, after_task=after_task, force=force, why=why, by=user_folders.user_name())
 
 
-@options.command("rollback", "app.history.rollback.rollback", person=True, text="rolled_back", opens=options.RUNS)
+@options.command("rollback", "app.history.rollback.rollback", person=True, view="rolled_back", opens=options.RUNS)
 @options.phase
 @click.option("--to", metavar="TASK", help="The task whose checkpoint to return to, or `start`.")
 @options.many("--past", "TASK", "Roll back past this irreversible task, although its effects remain.")
@@ -212,7 +212,7 @@ def rollback_command() -> None:
     """
 
 
-@options.command("undo", "app.history.undo.undo", person=True, text="rolled_back", opens=options.RUNS)
+@options.command("undo", "app.history.undo.undo", person=True, view="rolled_back", opens=options.RUNS)
 @click.option("--operation", metavar="ID", help="The operation to undo; by default the newest one.")
 @options.accept_git
 @options.yes

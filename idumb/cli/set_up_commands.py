@@ -109,26 +109,26 @@ config_command = options.Group(
 )
 
 
-@options.command("list", "cli.configuring.listed", group=config_command, text="config", opens=options.READS)
+@options.command("list", "cli.configuring.listed", group=config_command, view="config", opens=options.READS)
 @click.option("--all", "every", is_flag=True, help="Include settings that have their default.")
 def list_settings_command() -> None:
     """List settings with their values and where these come from."""
 
 
-@options.command("get", "cli.configuring.one", group=config_command, text="config", opens=options.READS)
+@options.command("get", "cli.configuring.one", group=config_command, view="config", opens=options.READS)
 @click.argument("name")
 def get_setting_command() -> None:
     """Show the value of a setting, such as run.max_attempts."""
 
 
-@options.command("explain", "cli.configuring.one", group=config_command, text="setting", opens=options.READS)
+@options.command("explain", "cli.configuring.one", group=config_command, view="setting", opens=options.READS)
 @click.argument("name")
 def explain_setting_command() -> None:
     """Show what a setting accepts, its default, its value and its file."""
 
 
 @options.command(
-    "set", "cli.configuring.change", group=config_command, person=True, text="config", opens=options.WRITES
+    "set", "cli.configuring.change", group=config_command, person=True, view="config", opens=options.WRITES
 )
 @click.argument("name")
 @click.argument("value")
@@ -139,7 +139,7 @@ def set_setting_command() -> None:
     """
 
 
-@options.command("path", "cli.configuring.paths", group=config_command, text="config", opens=options.READS)
+@options.command("path", "cli.configuring.paths", group=config_command, view="config", opens=options.READS)
 def config_path_command() -> None:
     """Show where the files of settings are."""
 
@@ -221,7 +221,7 @@ def schema_command(name: str | None) -> Result:
     return Result({"name": name, "document": documents[name]})
 
 
-@options.command("help", text="help_page")
+@options.command("help", view="help_page")
 @click.argument("topic", required=False)
 def help_command(topic: str | None) -> Result:
     """Show a page of the documentation.

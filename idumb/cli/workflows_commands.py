@@ -54,7 +54,7 @@ def status_command() -> None:
     """Show the runs of a workflow, the run of a phase, or all runs."""
 
 
-@options.command("run", group=workflow_command, text="run.ended")
+@options.command("run", group=workflow_command, view="run.ended")
 @click.argument("name", required=False)
 @options.many("--input", "NAME=VALUE", "An input.", "inputs")
 @click.option("--from", "source", default="", metavar="HANDOFF", help="Take up this handoff; it gives inputs.")

@@ -23,18 +23,18 @@ evidence*   - {}
 _STEP, _COMMAND = "  ", "      "
 
 
-def render(text: str, data: Data) -> str:
+def render(view: str, data: Data) -> str:
     """Return the text for people, ending with a newline unless empty. `data` is the `data` of the JSON answer.
 
-    `text` is `module.name` of a form or a function in `idumb.views.answers`. Every text in the data is escaped here.
+    `view` is `module.name` of a form or a function in `idumb.views.answers`. Every text in the data is escaped here.
     """
-    module, _, function = text.partition(".")
+    module, _, function = view.partition(".")
     if module == "status" and "phases" not in data:
         module = "run"  # the next task of one phase
     answers: Any = import_module(f"idumb.views.answers.{module}")
     if module == "status":  # its data has much more than its lines
         return phrases.text_of(escaping.show_line(line) for line in getattr(answers, function)(data))
-    shown = plain(data) if text in _DOCUMENTS else escaped(data)
+    shown = plain(data) if view in _DOCUMENTS else escaped(data)
     form = getattr(answers, "FORMS", {}).get(function)
     lines: Sequence[str] | str = getattr(answers, function)(shown) if form is None else forms.fill(form, shown)
     return lines if isinstance(lines, str) else phrases.text_of([*lines, *phrases.commands(shown)])
