@@ -25,12 +25,11 @@ _GROUPS = {
     "Set up": ("init", "install", "doctor", "config", "backup", "archive", "deinit", "schema", "help"),
     "For agents": ("mcp", "start", "take", "submit", "give-up", "fake-model"),
 }
-"""Every command, by the group whose module has it, but for `_APART`: a command imports this module only."""
+"""Every command, by the group whose module has it; a command imports no other. Exceptions are below."""
 
 _EVERYDAY = ("init", "plan-phase", "check-plan", "execute-phase", "status", "show", "decide", "resume")
-_APART = {"watch": "monitoring", "metrics": "monitoring", "debug": "monitoring", "rollback": "run", "undo": "run"}
 _MODULES = {name: title.lower().replace(" ", "_") for title, names in _GROUPS.items() for name in names}
-_MODULES |= _APART
+_MODULES |= dict.fromkeys(("watch", "metrics", "debug"), "monitoring") | dict.fromkeys(("rollback", "undo"), "run")
 GROUPS = {"Everyday": _EVERYDAY} | {
     title: tuple(name for name in names if name not in _EVERYDAY) for title, names in _GROUPS.items()
 }

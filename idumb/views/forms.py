@@ -2,8 +2,9 @@
 
 - `{name}` is a value, `{name.part}` one inside it, `{name or other}` the first that is there. In a row, `{}` is all of
   it, `{above.name}` a value of what has the row.
-- `{name:form}` is a value in a form: one of `_FORMS`; a number, the most characters of a text or entries of a list;
-  `#noun`, how many, also none; `+noun`, how many, if any; `?words`, these words if the value is true, `!words` if not.
+- `{name:format}` is a value in a format: one of `_FORMATS`; a number, the most characters of a text or entries of a
+  list; `#noun`, how many, also none; `+noun`, how many, if any; `?words`, these words if the value is true, `!words`
+  if not.
 - A line with a field that has no value is omitted. So is a part in `[ ]`. `else` begins a line for that case.
 - `name* ` begins a line that is printed for each row of a list; ` | ` parts its columns. An object's rows have `name`
   and `value`. If its first column is omitted, the row is. `name= ` does the same below a heading, which is the name,
@@ -30,7 +31,7 @@ from typing import Any
 from idumb.domain import wording
 from idumb.views import phrases
 
-_FORMS: Mapping[str, Callable[[Any], str]] = {
+_FORMATS: Mapping[str, Callable[[Any], str]] = {
     "": phrases.on_one_line,
     "block": lambda text: text.rstrip("\n"),
     "changed": lambda row: phrases.line_counts(row["added"], row["removed"]),
@@ -100,7 +101,7 @@ def _line(form: str, data: Mapping[str, Any]) -> list[str]:
     """Return the line with its values, or nothing if one is missing."""
     line = ""
     for number, (words, fields) in enumerate(_parsed(form)):
-        values = [_text(name, in_form, data) for name, in_form in fields]
+        values = [_text(name, format, data) for name, format in fields]
         if None not in values:
             line += words % tuple(values)
         elif number % 2 == 0:  # not in brackets
@@ -115,10 +116,10 @@ def _parsed(form: str) -> list[tuple[str, list[tuple[str, str]]]]:
     return [(_FIELD.sub("%s", part.replace("%", "%%")), _FIELD.findall(part)) for part in parts]
 
 
-def _text(names: str, form: str, data: Mapping[str, Any]) -> str | None:
+def _text(names: str, format: str, data: Mapping[str, Any]) -> str | None:
     values = [_inside(data, name) for name in names.split(" or ")]
     value = next((found for found in values if found not in _NOTHING), values[-1])
-    kind, words = form[:1], form[1:]
+    kind, words = format[:1], format[1:]
     if kind in {"?", "!"}:
         return words if bool(value) == (kind == "?") else None
     if kind in {"#", "+"} and value is not None:
@@ -126,10 +127,10 @@ def _text(names: str, form: str, data: Mapping[str, Any]) -> str | None:
         return phrases.counted(number, words) if number or kind == "#" else None
     if value in _NOTHING:
         return None
-    if form.isdigit():
+    if format.isdigit():
         is_list = isinstance(value, list | tuple)
-        return wording.listed(value, int(form)) if is_list else phrases.clip(str(value), int(form))
-    return _FORMS[form](value) or None
+        return wording.listed(value, int(format)) if is_list else phrases.clip(str(value), int(format))
+    return _FORMATS[format](value) or None
 
 
 def _inside(data: Any, path: str) -> Any:
