@@ -69,14 +69,14 @@ def written(text: str, title: str, questions: Iterable[Question], answers: Mappi
     for question in questions:
         if question.id not in ids:
             text = _appended(text, question)
-    for identity, answer in answers.items():
-        text = _answered(text, identity, answer)
+    for id, answer in answers.items():
+        text = _answered(text, id, answer)
     return text
 
 
-def _answered(text: str, identity: str, answer: str) -> str:
+def _answered(text: str, id: str, answer: str) -> str:
     lines, bare = _lines(text), _bare(text)
-    part = next((p for p in _parts(bare) if p.id == identity), None)
+    part = next((p for p in _parts(bare) if p.id == id), None)
     if part is None:
         return text
     end = _ending(text)

@@ -48,13 +48,13 @@ _TITLE = 60
 
 
 def gap_plan(
-    contract: Contract, gaps: Sequence[Gap], *, identity: str, first: int, builder: str | None, reach: Sequence[str]
+    contract: Contract, gaps: Sequence[Gap], *, id: str, first: int, builder: str | None, reach: Sequence[str]
 ) -> str:
     """Return the plan. `first` is the number of its first task; `reach` are globs of files that tasks may change."""
     phase = contract.plans[0].phase
     head = {
         "phase": phase,
-        "plan": identity,
+        "plan": id,
         "title": f"Gaps of phase {phase}",
         "goal": f"Close what the verification of phase {phase} left open",
         "mode": contract.mode,
@@ -63,12 +63,12 @@ def gap_plan(
     return plan_text(head, tasks)
 
 
-def _task(identity: str, gap: Gap, builder: str | None, reach: Sequence[str]) -> dict[str, object]:
+def _task(id: str, gap: Gap, builder: str | None, reach: Sequence[str]) -> dict[str, object]:
     text = wording.one_line(gap.text)
     about = wording.one_line(f"{gap.subject}, {text}: {gap.why}. Find the cause and fix it.")
     title = wording.one_line(f"Close {gap.subject}: {phrases.clip(text, _TITLE)}")
     return {
-        "id": identity,
+        "id": id,
         "title": title,
         "description": about,
         **({} if builder else {"kind": "human-action"}),

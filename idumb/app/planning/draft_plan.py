@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
@@ -32,6 +33,14 @@ _NUMBER = re.compile(r"(\d+)-?PLAN\.md\Z")
 _OF_TASK = re.compile(r"-([0-9]+)[a-z]?\Z")
 
 
+class PlanFile(NamedTuple):
+    """A plan of a phase by its id and path, whether it exists or not."""
+
+    where: PhaseLocation
+    id: str
+    path: str
+
+
 class Draft(Struct, frozen=True):
     """`text` is what would be written to `path`; `findings` are those of this plan and of the phase with it."""
 
@@ -57,14 +66,14 @@ class Draft(Struct, frozen=True):
         return wording.truncate("\n".join(map(wording.one_line, lines)), 20_000)
 
 
-def next_path(services: Services, where: PhaseLocation) -> tuple[str, str]:
-    """Return the id of the phase's next plan (`01` for the first) and its path."""
+def next_plan(services: Services, where: PhaseLocation) -> PlanFile:
+    """Return the phase's next plan, `01` for the first."""
     numbers: list[str] = []
     for path, _ in services.plans.plans(where.folder):
         match = _NUMBER.search(path)
         numbers.append(match[1] if match else str(len(numbers) + 1))
-    identity = f"{whole_numbers.next_free(numbers):02d}"
-    return identity, f"{where.folder}/{identity}-PLAN.md"
+    id = f"{whole_numbers.next_free(numbers):02d}"
+    return PlanFile(where, id, f"{where.folder}/{id}-PLAN.md")
 
 
 def already_planned(services: Services, where: PhaseLocation) -> Refusal:
@@ -85,13 +94,14 @@ def already_planned(services: Services, where: PhaseLocation) -> Refusal:
     )
 
 
-def judge(services: Services, where: PhaseLocation, identity: str, path: str, text: str) -> Draft:
+def judge(services: Services, file: PlanFile, text: str) -> Draft:
     """Check a plan as `check-plan` would once it is written; write nothing."""
+    where, _, path = file
     data = text.encode("utf-8", "surrogateescape")
     sources = [*(source for source in services.plans.plans(where.folder) if source[0] != path), (path, data)]
     parsed = [(name, services.plans.parse(each, name)) for name, each in sources]
     plan = parsed[-1][1].plan
-    misnamed = [] if plan is None else [*_naming_findings(services, where, identity, plan)]
+    misnamed = [] if plan is None else [*_naming_findings(services, file, plan)]
     loaded = loading.assemble(
         where.phase, where.folder, parsed, services.settings, sources, misnamed, policy=services.policy
     )
@@ -114,12 +124,12 @@ def _relevant(findings: Sequence[Finding], path: str) -> tuple[Finding, ...]:
     return tuple(sorted((f for f in findings if f.path == path or f.severity == ERROR), key=lambda f: (f.path, f.line)))
 
 
-def _naming_findings(services: Services, where: PhaseLocation, identity: str, plan: Plan) -> Iterator[Finding]:
+def _naming_findings(services: Services, file: PlanFile, plan: Plan) -> Iterator[Finding]:
     """Yield findings if the plan does not state the phase and id of its path."""
-    if not services.plans.same_phase(plan.phase, where.phase):
-        yield plan.finding("plan.other-name", "phase", plan.phase, accepted=where.phase)
-    if plan.plan != identity:
-        yield plan.finding("plan.other-name", "plan", plan.plan, accepted=identity)
+    if not services.plans.same_phase(plan.phase, file.where.phase):
+        yield plan.finding("plan.other-name", "phase", plan.phase, accepted=file.where.phase)
+    if plan.plan != file.id:
+        yield plan.finding("plan.other-name", "plan", plan.plan, accepted=file.id)
 
 
 def write(services: Services, draft: Draft) -> None:
@@ -159,24 +169,23 @@ def write_gap_plan(services: Services, contract: Contract, record: dict[str, obj
             hint=f"Change the step plan, then idumb execute {phase_ids.step_plan_path(contract.phase)}",
             details={"path": phase_ids.step_plan_path(contract.phase)},
         )
-    where = phase_context.locate(services, contract.phase)
-    identity, path = next_path(services, where)
+    file = next_plan(services, phase_context.locate(services, contract.phase))
     claims = [c for task in contract.tasks.values() for c in ledger.written_claims(task.files or ())]
     text = services.documents.gap_plan(
         contract,
         gaps,
-        identity=identity,
+        id=file.id,
         first=whole_numbers.next_free(m[1] for t in contract.tasks if (m := _OF_TASK.search(t))),
         builder=contract.plans[0].builder or services.settings.builder,  # without one, its tasks are for a person
         reach=verification.reachable(claims),
     )
-    draft = judge(services, where, identity, path, without_secrets(text))
+    draft = judge(services, file, without_secrets(text))
     if not draft.legal:
         kept = keep(services, draft)
         raise IdumbError(
             "plan.gaps-illegal",
             f"The plan for {len(gaps)} gaps was not written because it is not legal: {draft.feedback}",
-            hint=f"Correct the draft in {kept}, and move it to {path}",
+            hint=f"Correct the draft in {kept}, and move it to {file.path}",
         )
     write(services, draft)
-    return path
+    return file.path

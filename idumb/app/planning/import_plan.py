@@ -13,7 +13,7 @@ from msgspec import Struct
 from idumb.app.core import run_lookup
 from idumb.app.core.services import Result, Services, again, fields
 from idumb.app.planning import draft_plan, phase_context
-from idumb.app.planning.draft_plan import Draft
+from idumb.app.planning.draft_plan import Draft, PlanFile
 from idumb.app.planning.phase_context import PhaseLocation
 from idumb.app.review import amend
 from idumb.app.session import operation
@@ -101,15 +101,15 @@ def _target(services: Services, where: PhaseLocation, plan: str, source: SourceP
 
 def _written(services: Services, request: Request, source: SourcePlan) -> Result:
     where = _location(services, request, source)
-    identity, path = draft_plan.next_path(services, where)
-    target = _target(services, where, identity, source, {})
+    file = draft_plan.next_plan(services, where)
+    target = _target(services, where, file.id, source, {})
     text = imported.text(source, target)
-    draft = draft_plan.judge(services, where, identity, path, text)
+    draft = draft_plan.judge(services, file, text)
     _require_readable(services, draft, source)
     with operation.owned(services, "import") as owned:
         owned.record()
         draft_plan.write(services, draft)
-    data = _data(services, source, target, path, draft)
+    data = _data(services, source, target, file.path, draft)
     return Result({**data, "written": True, "changes": [], "diff": "", "next": [Action.of("check-plan", where.phase)]})
 
 
@@ -180,7 +180,7 @@ def _updated(services: Services, request: Request, source: SourcePlan, earlier: 
     state = run_lookup.latest_run(services, plan.phase)
     completed = {id for id, task in state.tasks.items() if amendment.is_completed(task)} if state is not None else ()
     text, changes = imported.updated(earlier.text, plan, source, target, completed)
-    draft = draft_plan.judge(services, where, plan.plan, plan.path, text)
+    draft = draft_plan.judge(services, PlanFile(where, plan.plan, plan.path), text)
     data = {**_data(services, source, target, plan.path, draft), "changes": list(changes), "diff": "", "written": False}
     if text == earlier.text:
         return Result({**data, "next": [Action.of("check-plan", plan.phase)]})

@@ -61,10 +61,10 @@ def create(services: Services, request: NewPlan, shipped: Shipped, read: Read | 
     Refusal `plan.exists` if the phase has a plan, `plan.incomplete` if goal or tasks are missing and nobody can answer.
     """
     where = phase_context.locate(services, request.phase)
-    identity, path = draft_plan.next_path(services, where)
-    if identity != "01":
+    file = draft_plan.next_plan(services, where)
+    if file.id != "01":
         raise draft_plan.already_planned(services, where)
-    form = _template(services, request.template, shipped)
+    template = _template(services, request.template, shipped)
     request = _completed(services, request, where, read)
     placed = new_task.placed(
         request.tasks,
@@ -79,16 +79,16 @@ def create(services: Services, request: NewPlan, shipped: Shipped, read: Read | 
         "requirement": wording.one_line(request.requirement) or wording.one_line(request.goal),
         "builder": request.builder or services.settings.builder or _HUMAN,
     }
-    draft = draft_plan.judge(services, where, identity, path, services.documents.new_plan(form, words, placed))
+    draft = draft_plan.judge(services, file, services.documents.new_plan(template, words, placed))
     data = {
         "phase": where.phase,
-        "path": path,
+        "path": file.path,
         "template": request.template,
         "tasks": [each.id for each in placed],
         "findings": [finding.as_dict() for finding in draft.findings],
     }
     if not draft.legal:
-        return draft_plan.illegal(data, f"The plan would not be valid, so {path} was not written.")
+        return draft_plan.illegal(data, f"The plan would not be valid, so {file.path} was not written.")
     with operation.owned(services, "plan new") as owned:
         owned.record()
         draft_plan.write(services, draft)
@@ -157,14 +157,14 @@ def add(services: Services, request: Addition, shipped: Shipped, read: Read | No
     if not request.tasks:
         raise InputError("plan.bad-task", "No task is named.", hint=again(services, *draft_plan.NEW_TASK))
     _require_tasks(request.tasks, Action.of("plan", "add-task", request.phase))
-    form = _template(services, request.template, shipped)
+    template = _template(services, request.template, shipped)
     contract = loading.valid_contract(services, loading.load_phase(services, request.phase))
     plan = amend.receiving_plan(contract, request.plan)
     placed = _placed(services, contract, plan, request)
     builder = request.builder or (None if plan.builder or services.settings.builder else _HUMAN)
     only = tuple(plan.requirements) if len(plan.requirements) == 1 else ()
     requirements = only if request.requirement is None else (request.requirement,)
-    text = services.documents.new_tasks(form, placed, requirements, builder)
+    text = services.documents.new_tasks(template, placed, requirements, builder)
     data = {
         "phase": contract.phase,
         "path": plan.path,
@@ -293,8 +293,6 @@ def _asked_task(number: int, read: Read, template: str) -> NewTask | None:
     if not title:
         return None
     files = read("Which files may it change?", "For example: create src/links.py, modify src/page.py", "none")
-    example = "It must fail before the work and pass after it"
-    if template == "refactor":
-        example = "It must pass before the work and after it"
-    check = read("Which command shows that it is done?", example, "stop")
+    must = "pass before the work and after it" if template == "refactor" else "fail before the work and pass after it"
+    check = read("Which command shows that it is done?", f"It must {must}", "stop")
     return None if files is None or not check else NewTask(title, files, check)

@@ -157,24 +157,24 @@ def discuss(
 def _require_open(context: PhaseContext, answers: Mapping[str, str]) -> None:
     phase, path = context.location.phase, context.location.path("CONTEXT")
     by_id = {q.id: q for q in context.questions}
-    for identity, answer in answers.items():
-        if identity not in by_id:
+    for id, answer in answers.items():
+        if id not in by_id:
             raise InputError(
                 "question.unknown",
-                f"Phase {phase} has no question {identity}; its questions: {', '.join(by_id) or 'none yet'}.",
+                f"Phase {phase} has no question {id}; its questions: {', '.join(by_id) or 'none yet'}.",
                 hint=Action.of("plan", "discuss", phase),
             )
-        if by_id[identity].answer:
+        if by_id[id].answer:
             raise Refusal(
                 "question.answered",
-                f"{identity} is already answered, and idumb does not overwrite an answer.",
+                f"{id} is already answered, and idumb does not overwrite an answer.",
                 hint=f"Change the answer in {path}",
             )
         if not wording.as_markdown(answer).strip():
             raise InputError(
                 "question.no-answer",
-                f"The answer to {identity} is empty.",
-                hint=Action.of("plan", "discuss", phase, "--answer", f"{identity}=TEXT"),
+                f"The answer to {id} is empty.",
+                hint=Action.of("plan", "discuss", phase, "--answer", f"{id}=TEXT"),
             )
 
 

@@ -14,7 +14,7 @@ from idumb.app.core import actions
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Result, Services
 from idumb.app.planning import draft_plan, phase_context, phase_research, plan_questions, planning_rounds
-from idumb.app.planning.draft_plan import Draft
+from idumb.app.planning.draft_plan import Draft, PlanFile
 from idumb.app.planning.phase_context import PhaseContext, PhaseLocation
 from idumb.app.planning.phase_research import Tell
 from idumb.app.planning.plan_questions import Goal, Round
@@ -47,18 +47,18 @@ class Request(Struct, frozen=True):
 def plan_phase(services: Services, request: Request, tell: Tell = lambda _: None) -> Result:
     """Write a plan that passes every check, or nothing. Refusal `plan.exists` if the phase has a plan."""
     where = phase_context.locate(services, request.phase)
-    identity, path = draft_plan.next_path(services, where)
-    if not request.gaps and identity != "01":
+    file = draft_plan.next_plan(services, where)
+    if not request.gaps and file.id != "01":
         raise draft_plan.already_planned(services, where)
     if request.offered is not None:
-        return _take_offered(services, where, identity, path, request.offered)
+        return _take_offered(services, file, request.offered)
     if request.template is not None:
-        return _from_template(services, where, identity, path, request.template)
+        return _from_template(services, file, request.template)
     gaps = _gaps(services, where) if request.gaps else ""
     if request.ask:
-        goal = Goal(phase_context.gather(services, where), identity, path, gaps)
+        goal = Goal(phase_context.gather(services, where), file, gaps)
         asked = RoleRequest(agent.PLANNER, goal.about, planning_rounds.planner_values(services, goal, Round()))
-        facts = {"path": path, "prompt": role_calls.prompt(services, asked)}
+        facts = {"path": file.path, "prompt": role_calls.prompt(services, asked)}
         return Result({**_data(where, None), **facts, "next": [f"{_command(request, where)} --from FILE"]})
     if role_calls.binding_of(services, agent.PLANNER) is None:
         flags = ["--gaps"] * request.gaps
@@ -81,9 +81,9 @@ def plan_phase(services: Services, request: Request, tell: Tell = lambda _: None
     with operation.owned(services, "plan-phase") as owned:
         journal = owned.record()
         warnings, context = _refresh_research(services, context, request, journal, tell)
-        text, first = plan_questions.sent_back(services, path)
-        first.draft = None if text is None else draft_plan.judge(services, where, identity, path, text)
-        goal = Goal(context, identity, path, gaps)
+        text, first = plan_questions.sent_back(services, file.path)
+        first.draft = None if text is None else draft_plan.judge(services, file, text)
+        goal = Goal(context, file, gaps)
         state = planning_rounds.run_rounds(services, goal, journal, warnings, tell, first)
         return _finish(services, journal, request, goal, state, warnings)
 
@@ -177,7 +177,7 @@ def _why_not(where: PhaseLocation, state: Round, again: Action, choice: str | No
     return "plan.not-legal", f"The planner wrote no legal plan in {state.number} rounds; nothing was written.", hint
 
 
-def _take_offered(services: Services, where: PhaseLocation, identity: str, path: str, text: str) -> Result:
+def _take_offered(services: Services, file: PlanFile, text: str) -> Result:
     """Write a plan that was written elsewhere, or refuse it with every finding.
 
     The text may be the whole reply of a model that contains one plan.
@@ -185,18 +185,19 @@ def _take_offered(services: Services, where: PhaseLocation, identity: str, path:
     if not text.removeprefix("\ufeff").startswith("---"):
         plans = replies.plans_in(text)
         text = plans[0] if len(plans) == 1 else text
-    draft = draft_plan.judge(services, where, identity, path, text)
-    return _written_if_legal(services, where, draft, f"The plan is not legal; {path} was not written.")
+    draft = draft_plan.judge(services, file, text)
+    return _written_if_legal(services, file.where, draft, f"The plan is not legal; {file.path} was not written.")
 
 
-def _from_template(services: Services, where: PhaseLocation, identity: str, path: str, template: str) -> Result:
+def _from_template(services: Services, file: PlanFile, template: str) -> Result:
+    where = file.where
     context = phase_context.gather(services, where)
     section = context.roadmap.partition("\n")
     title = wording.one_line(where.title) or f"Phase {where.phase}"
     goal = next((line for p in section[2].split("\n\n") if (line := wording.one_line(p))), title)
     values = {"phase": where.phase, "title": title, "goal": goal, "roadmap": context.roadmap or title}
     values["builder"] = services.settings.builder or "human"
-    draft = draft_plan.judge(services, where, identity, path, services.documents.first_plan(template, values))
+    draft = draft_plan.judge(services, file, services.documents.first_plan(template, values))
     return _written_if_legal(services, where, draft, "The filled template is not legal.")
 
 

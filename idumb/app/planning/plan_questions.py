@@ -13,7 +13,7 @@ from msgspec import Struct, field
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services
 from idumb.app.planning import draft_plan, phase_context
-from idumb.app.planning.draft_plan import Draft
+from idumb.app.planning.draft_plan import Draft, PlanFile
 from idumb.app.planning.phase_context import PhaseContext
 from idumb.app.session import operation
 from idumb.domain import canonical_json
@@ -27,11 +27,10 @@ TAKE, AGAIN, NO = "take", "again", "no"
 
 
 class Goal(Struct, frozen=True):
-    """What to plan: the context of the phase, the id and path of the plan, and the gaps to close."""
+    """What to plan: the context of the phase, the file of the plan, and the gaps to close."""
 
     context: PhaseContext
-    plan: str
-    path: str
+    file: PlanFile
     gaps: str = ""
 
     @property
@@ -83,7 +82,7 @@ def put(journal: Journal, goal: Goal, state: Round, command: Action, worktree: s
     details = {
         "phase": phase,
         "worktree": worktree,
-        "path": goal.path,
+        "path": goal.file.path,
         "go_on": str(command),
         "objections": state.objections,
         "draft": text,
@@ -96,7 +95,7 @@ def put(journal: Journal, goal: Goal, state: Round, command: Action, worktree: s
 
 def _choices(id: str, goal: Goal, state: Round, command: Action) -> Iterator[Choice]:
     if state.draft is not None and state.draft.legal:
-        yield Choice(TAKE, "write the plan as it is", f"{goal.path} is written", Action.of("decide", id, TAKE))
+        yield Choice(TAKE, "write the plan as it is", f"{goal.file.path} is written", Action.of("decide", id, TAKE))
     start = "from the last draft" if state.draft is not None else "from nothing"
     yield Choice(
         AGAIN,
@@ -184,15 +183,15 @@ def _draft(services: Services, question: Mapping[str, Any]) -> Draft:
         kept = Action.of("plan-phase", question["phase"], "--from", question["kept"])
         raise void(question["id"], "the log does not contain the draft, because the draft contains a secret", kept)
     where = phase_context.locate(services, question["phase"])
-    identity, path = draft_plan.next_path(services, where)
-    if path != question["path"]:
+    file = draft_plan.next_plan(services, where)
+    if file.path != question["path"]:
         following = Action.of("plan-phase", question["phase"])
-        raise void(question["id"], f"the next plan of the phase is now {path}", following)
-    draft = draft_plan.judge(services, where, identity, path, question["draft"])
+        raise void(question["id"], f"the next plan of the phase is now {file.path}", following)
+    draft = draft_plan.judge(services, file, question["draft"])
     if not draft.legal:
         raise InputError(
             "plan.invalid",
-            f"The draft is no longer legal; {path} was not written.",
+            f"The draft is no longer legal; {file.path} was not written.",
             findings=draft.findings,
             hint=Action.of("decide", question["id"], AGAIN),
             details={"phase": question["phase"]},

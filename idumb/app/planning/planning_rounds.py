@@ -58,7 +58,7 @@ def planner_values(services: Services, goal: Goal, state: Round) -> dict[str, st
     draft = wording.fenced(state.draft.text, "markdown") if state.draft is not None else ""
     return {
         **context.values(),
-        "plan": goal.plan,
+        "plan": goal.file.id,
         **_ids(services, context.location),
         "existing": "\n\n".join(
             wording.fenced(wording.truncate(data.decode("utf-8", "replace")), "markdown")
@@ -87,10 +87,7 @@ def _read(services: Services, goal: Goal, result: AgentResult, state: Round) -> 
     """Find the plan in the reply and judge it. Without exactly one plan, keep the previous draft."""
     plans = replies.plans_in(result.reply or result.output)
     if len(plans) == 1 and not (result.truncated and not result.reply):
-        state.draft, state.objections = (
-            draft_plan.judge(services, goal.context.location, goal.plan, goal.path, plans[0]),
-            [],
-        )
+        state.draft, state.objections = draft_plan.judge(services, goal.file, plans[0]), []
         return
     state.problem = (
         f"The answer contained {len(plans)} plans; answer with one."
