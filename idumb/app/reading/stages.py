@@ -36,14 +36,14 @@ class Stage(Struct, frozen=True):
 
 def of_run(events: Iterable[Event]) -> Iterator[Stage]:
     """Yield the stages in the order in which they ended; the open ones last."""
-    clock = _Stages()
+    stages = _Stages()
     for event in events:
         try:
-            ended = [*clock.take(event)]
+            ended = [*stages.take(event)]
         except replay.UNREADABLE as problem:
             raise replay.unreadable(event, problem) from problem
         yield from ended
-    yield from clock.rest()
+    yield from stages.rest()
 
 
 def seconds(start: str, end: str) -> float:
@@ -56,14 +56,17 @@ def _shifted(at: str, by: float) -> str:
 
 
 class _Stages:
-    """What is open, by task: the attempt that began, its wait, its delivery; and when its work last went on."""
+    """What is open, by task: the attempt that began, its wait with the decisions that are unanswered, and its delivery.
+
+    `_went_on` is when the work of a task last went on.
+    """
 
     def __init__(self) -> None:
         self._begun: dict[str, Event] = {}
         self._waits: dict[str, Event] = {}
-        self._left: dict[str, set[str]] = {}
-        self._intended: dict[str, str] = {}
-        self._on_at: dict[str, str] = {}
+        self._unanswered: dict[str, set[str]] = {}
+        self._deliveries: dict[str, str] = {}
+        self._went_on: dict[str, str] = {}
         self._validated: set[tuple[str, int | None]] = set()
         self._resumed = ""
 
@@ -76,12 +79,12 @@ class _Stages:
         elif event.kind in ("attempt.finished", "attempt.interrupted"):
             yield from self._ended(task, event)
         elif event.kind == "task.waiting":
-            self._waits[task], self._left[task] = event, set(p["decisions"])
+            self._waits[task], self._unanswered[task] = event, set(p["decisions"])
         elif event.kind == "checkpoint.intended":
-            self._intended[task] = event.at
-        elif event.kind == "checkpoint.recorded" and task in self._intended:
+            self._deliveries[task] = event.at
+        elif event.kind == "checkpoint.recorded" and task in self._deliveries:
             facts = {"outcome": p["status"], "commit": p["commit"]}
-            yield Stage(task, event.attempt or 0, DELIVERED, self._intended.pop(task), event.at, facts)
+            yield Stage(task, event.attempt or 0, DELIVERED, self._deliveries.pop(task), event.at, facts)
         elif event.kind == "role.asked":
             yield of_role(event)
         elif event.kind == "run.resumed":
@@ -89,10 +92,10 @@ class _Stages:
 
     def _answered(self, task: str, event: Event) -> Iterator[Stage]:
         """End the wait of a task with its last answer, or with whatever else goes on with it."""
-        self._left[task].discard(event.payload.get("decision", ""))
-        if event.kind == "decision.answered" and self._left[task]:
+        self._unanswered[task].discard(event.payload.get("decision", ""))
+        if event.kind == "decision.answered" and self._unanswered[task]:
             return
-        asked, self._on_at[task] = self._waits.pop(task), event.at
+        asked, self._went_on[task] = self._waits.pop(task), event.at
         facts = {name: event.payload[name] for name in ("decision", "choice", "by") if name in event.payload}
         yield Stage(task, asked.attempt or 0, WAITED, asked.at, event.at, facts)
 
@@ -103,7 +106,7 @@ class _Stages:
                 facts = {"outcome": "interrupted", "reason": p["reason"]}
                 yield _call(begun, agent.BUILDER, _builder(begun), facts, begun.at, event.at)
             return
-        judged_from = max(self._on_at.get(task, ""), self._resumed) or event.at
+        judged_from = max(self._went_on.get(task, ""), self._resumed) or event.at
         built, judged = p["builder"], p.get("validator")
         if begun is not None:
             # The record has the agent's own time; a person who builds has no other than that of the attempt.
@@ -114,7 +117,7 @@ class _Stages:
             start = max(judged_from, _shifted(event.at, -judged["seconds"]))
             yield _call(event, agent.VALIDATOR, judged, judged, start, event.at)
         facts = {"outcome": p["outcome"], "reason": p["reason"]}
-        self._on_at[task] = event.at  # if a hook changes what was proven, the attempt ends again
+        self._went_on[task] = event.at  # if a hook changes what was proven, the attempt ends again
         yield Stage(task, event.attempt or 0, JUDGED, judged_from, event.at, facts)
 
     def rest(self) -> Iterator[Stage]:

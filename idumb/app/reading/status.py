@@ -180,15 +180,15 @@ def _without_plan(row: dict[str, Any], state: RunState) -> _Phase:
 def _planned(
     services: Services, row: dict[str, Any], loaded: Loaded, contract: Contract, state: RunState | None
 ) -> _Phase:
-    history = "" if state is None else done_work.mark_lost(services, state)
+    rewritten = "" if state is None else done_work.mark_lost(services, state)
     if state is not None and state.verified and done_work.is_rewritten(services, state):
-        history = "its commits were rewritten since"
+        rewritten = "its commits were rewritten since"
     current, statuses = current_run(services, contract, state)
     if state is not None and state.state == DROPPED and _changed_part(contract, state) != "plan":
         current = state  # the configuration may change
     changed = state is not None and current is None
-    wrong = finding.errors(loading.all_findings(services, loaded)) if current is None else ()
-    if wrong:  # then nothing can run
+    problems = finding.errors(loading.all_findings(services, loaded)) if current is None else ()
+    if problems:  # then nothing can run
         statuses = {t: outcome.PENDING if status == outcome.READY else status for t, status in statuses.items()}
     ready = [t for t in contract.order if statuses[t] in (outcome.READY, outcome.RUNNING)]
     others = [t for t in contract.order if statuses[t] not in outcome.UNBLOCKING and t not in set(ready)]
@@ -203,12 +203,12 @@ def _planned(
         "phase": contract.phase,
         "title": row["title"] or contract.plans[0].title,
         "mode": contract.mode,
-        "state": "recorded" if elsewhere else "invalid" if wrong else word,
+        "state": "recorded" if elsewhere else "invalid" if problems else word,
         "elsewhere": elsewhere,
         "run": state.id if state else None,
         "session": state.session if state else None,
-        "reason": history or _why_stopped(current, statuses),
-        "rewritten": bool(history),
+        "reason": rewritten or _why_stopped(current, statuses),
+        "rewritten": bool(rewritten),
         "changed_since_run": changed,
         "changed_part": _changed_part(contract, state) if changed and state is not None else None,
         "tasks": {"total": len(statuses), **Counter(statuses.values())},
@@ -226,8 +226,8 @@ def _planned(
         "told": _agent_status(state),
         "editor": next((task for task in ready[:1] if task in situation.in_editor), None),
         "uncommitted": situation.uncommitted,
-        "errors": len(wrong),
-        "problems": [f"{f.place}: {f.message}" for f in wrong[:SHOWN]],
+        "errors": len(problems),
+        "problems": [f"{f.place}: {f.message}" for f in problems[:SHOWN]],
     }
     return _Phase(shown, _situation(shown, situation, state))
 
@@ -321,20 +321,20 @@ def current_run(
     return None, schedule.statuses(contract, blank)
 
 
-def _row(contract: Contract, task: str, shown: Mapping[str, str]) -> dict[str, Any]:
-    return {"id": task, "title": contract.tasks[task].title, "status": shown[task]}
+def _row(contract: Contract, task: str, statuses: Mapping[str, str]) -> dict[str, Any]:
+    return {"id": task, "title": contract.tasks[task].title, "status": statuses[task]}
 
 
-def other_task(contract: Contract, state: RunState | None, shown: Mapping[str, str], task: str) -> dict[str, Any]:
+def other_task(contract: Contract, state: RunState | None, statuses: Mapping[str, str], task: str) -> dict[str, Any]:
     """Return a task that is not next, with the reason, and commands that unblock it."""
-    status, task_state = shown[task], state.tasks.get(task) if state else None
+    status, task_state = statuses[task], state.tasks.get(task) if state else None
     why = task_state.reason if task_state else ""
     if status in (outcome.BLOCKED, outcome.PENDING):
-        why = actions.why_blocked(contract, state, shown, task)
+        why = actions.why_blocked(contract, state, statuses, task)
     elif status == outcome.WAITING and task_state is not None and task_state.decisions:
         why = f"waits for an answer: {', '.join(task_state.decisions)}"
-    row = {**_row(contract, task, shown), "why": why}
-    ways = actions.unblocking(contract, state, shown, task)
+    row = {**_row(contract, task, statuses), "why": why}
+    ways = actions.unblocking(contract, state, statuses, task)
     return {**row, "actions": ways} if ways else row
 
 
@@ -359,8 +359,8 @@ def _next(
     if not initialised:
         return Action("init"), "idumb is not set up here", None
     left = [each for each in found if each.row.get("restoring") or not (_is_done(each.row) or _is_dropped(each.row))]
-    first = min(left, key=lambda each: _turn(each.row), default=None)
-    if questions and (first is None or _turn(first.row) > _UNDER_WAY):
+    first = min(left, key=lambda each: _rank(each.row), default=None)
+    if questions and (first is None or _rank(first.row) > _UNDER_WAY):
         return actions.DECISIONS, f"a question needs an answer: {questions[0]['what']}", None
     if first is not None:
         asked = tuple(question["subject"] for question in first.row["decisions"])
@@ -378,7 +378,7 @@ def _next(
 _UNDER_WAY = (0, True)
 
 
-def _turn(row: Mapping[str, Any]) -> tuple[int, bool]:
-    """Return the place of a phase among those that are not done."""
+def _rank(row: Mapping[str, Any]) -> tuple[int, bool]:
+    """Return the rank of a phase among those that are not done; the lowest is next."""
     under_way = row.get("open") or row.get("restoring") or row["state"] in (ACTIVE, INTERRUPTED)
     return 0 if under_way else 1 if row["decisions"] else 2, not phase_ids.is_numbered(row["phase"])
