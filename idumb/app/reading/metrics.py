@@ -5,7 +5,7 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from msgspec.structs import asdict
 
@@ -25,15 +25,17 @@ _BY = ("task", "role", "adapter", "model")
 
 def metrics(services: Services, since: str | None = None) -> Result:
     """Return the figures of all runs that the log has, as far as they ended `since`; archived ones do not count."""
-    agents = list(_agents(services, since))
-    total = spending.total(spent for _, _, spent in agents)
+    calls = list(_calls_of_attempts(services, since))
+    by_agent: dict[tuple[str, str], list[_Call]] = {}
+    for call in calls:
+        by_agent.setdefault((call.adapter, call.model), []).append(call)
     data = {
         "since": since,
         "runs": _count(services, _ENDS_OF_RUNS, since),
         "tasks": _count(services, _ENDS, since),
         "first_pass": _first_pass(services, since),
-        "agents": [_row(adapter, model, ended) for (adapter, model), ended in _grouped(agents).items()],
-        "total": _sums(total),
+        "agents": [_row(adapter, model, of_agent) for (adapter, model), of_agent in by_agent.items()],
+        "total": _sums(calls),
         "waiting_seconds": round(_waiting(services, since), 3),
         "workflows": _workflows(services, since),
     }
@@ -61,11 +63,16 @@ def _first_pass(services: Services, since: str | None) -> dict[str, int]:
     return {"completed": completed, "at_once": at_once}
 
 
-_Call = tuple[tuple[str, str], str, Spent]
-"""Adapter and model of a call to a builder or validator, how it ended, and what it used."""
+class _Call(NamedTuple):
+    """A call to a builder or validator, how it ended, and what it used."""
+
+    adapter: str
+    model: str
+    outcome: str
+    spent: Spent
 
 
-def _agents(services: Services, since: str | None) -> Iterator[_Call]:
+def _calls_of_attempts(services: Services, since: str | None) -> Iterator[_Call]:
     started = {
         (event.run, event.task, event.attempt): event.payload for event in services.log.events(kind="attempt.started")
     }
@@ -81,25 +88,17 @@ def _agents(services: Services, since: str | None) -> Iterator[_Call]:
             model = str(result.get("model") or envelope.get("model") or "")
             ended = str(payload["outcome"] if role == agent.BUILDER else result.get("outcome"))
             used = spending.spent_by_call(result.get("usage"), reports=adapter not in spending.FREE)
-            yield (adapter, model), ended, used + Spent(attempts=1, seconds=result.get("seconds") or 0.0)
+            yield _Call(adapter, model, ended, used + Spent(attempts=1, seconds=result.get("seconds") or 0.0))
 
 
-def _grouped(calls: list[_Call]) -> dict[tuple[str, str], list[tuple[str, Spent]]]:
-    grouped: dict[tuple[str, str], list[tuple[str, Spent]]] = {}
-    for who, ended, spent in calls:
-        grouped.setdefault(who, []).append((ended, spent))
-    return grouped
+def _row(adapter: str, model: str, calls: list[_Call]) -> dict[str, Any]:
+    outcomes = Counter(call.outcome for call in calls)
+    rate = round(outcomes[outcome.COMPLETED] / len(calls), 3)
+    return {"adapter": adapter, "model": model, **_sums(calls), "outcomes": dict(outcomes), "success_rate": rate}
 
 
-def _row(adapter: str, model: str, ended: list[tuple[str, Spent]]) -> dict[str, Any]:
-    outcomes = Counter(name for name, _ in ended)
-    rate = round(outcomes[outcome.COMPLETED] / len(ended), 3)
-    sums = _sums(spending.total(spent for _, spent in ended))
-    return {"adapter": adapter, "model": model, **sums, "outcomes": dict(outcomes), "success_rate": rate}
-
-
-def _sums(spent: Spent) -> dict[str, Any]:
-    row = _sum_row(spent)
+def _sums(calls: list[_Call]) -> dict[str, Any]:
+    row = _sum_row(spending.total(call.spent for call in calls))
     del row["unknown_tokens"]
     return row
 
