@@ -22,7 +22,7 @@ from idumb.domain.errors import Refusal
 
 Answer = dict[str, Any]
 Way = dict[str, Any]
-Asked = Callable[..., Awaitable[Answer]]
+Answerer = Callable[..., Awaitable[Answer]]
 """What answers when it is called: a tool, or a command of idumb."""
 
 INSTRUCTIONS = (
@@ -39,7 +39,7 @@ _PROGRAM = (sys.executable, "-P", "-m", "idumb")  # -P: never import a folder `i
 class Session(Struct):
     """The state that the tools share. Calls run one at a time, because a working tree has one owner."""
 
-    run: Asked
+    run: Answerer
     phase: str | None = None
     by: str = "an agent"
     busy: asyncio.Lock = field(default_factory=asyncio.Lock)
@@ -178,13 +178,13 @@ class Session(Struct):
         return answer
 
     @property
-    def tools(self) -> dict[str, Asked]:
+    def tools(self) -> dict[str, Answerer]:
         """The public methods, by name."""
         names = (name for name, each in vars(Session).items() if inspect.iscoroutinefunction(each))
         return {name: getattr(self, name) for name in names if not name.startswith("_")}
 
 
-async def called(session: Session, name: str, given: Mapping[str, Any]) -> Answer:
+async def call_tool(session: Session, name: str, given: Mapping[str, Any]) -> Answer:
     """Call a tool as a client asked for it. What no tool can take is refused, with the right call."""
     tools = session.tools
     if name not in tools:
@@ -273,12 +273,12 @@ def listed() -> list[dict[str, str]]:
     ]
 
 
-def _schema(tool: Asked) -> dict[str, Any]:
+def _schema(tool: Answerer) -> dict[str, Any]:
     words = inspect.signature(tool).parameters
     return {"type": "object", "properties": {word: {"type": "string"} for word in words}, "required": _needed(tool)}
 
 
-def _needed(tool: Asked) -> list[str]:
+def _needed(tool: Answerer) -> list[str]:
     return [word for word, each in inspect.signature(tool).parameters.items() if each.default is each.empty]
 
 
@@ -305,7 +305,7 @@ def serve() -> None:
 
     async def call(_: object, asked: types.CallToolRequestParams) -> types.CallToolResult:
         """An answer that is not `ok` is an error of the protocol too."""
-        answer = await called(session, asked.name, asked.arguments or {})
+        answer = await call_tool(session, asked.name, asked.arguments or {})
         text = types.TextContent(type="text", text=json.dumps(answer))
         return types.CallToolResult(content=[text], structured_content=answer, is_error=not answer["ok"])
 

@@ -43,7 +43,7 @@ _of_new_tasks = options.together(
 )
 
 
-def _asked(services: Services) -> Any:
+def _question_reader(services: Services) -> Any:
     """Return how a person at a terminal is asked for words; None without one."""
     from idumb.views.terminal import ask
 
@@ -52,7 +52,6 @@ def _asked(services: Services) -> Any:
 
 
 def _shipped(name: str) -> Any:
-
     return shipped.template(f"plans/{name}.md")
 
 
@@ -72,7 +71,7 @@ def new_command(
     from idumb.domain.plans.new_task import NewTask
 
     request = new_tasks.NewPlan(phase, tasks=tuple(NewTask(*task) for task in tasks), **given)
-    return new_tasks.create(services, request, _shipped, _asked(services))
+    return new_tasks.create(services, request, _shipped, _question_reader(services))
 
 
 @options.command("add-task", group=plan_command, person=True, view="new", opens=options.WRITES)
@@ -102,7 +101,7 @@ def add_task_command(
     needed, new = tuple(id for id in depends_on if id != "none"), tuple(NewTask(*task) for task in tasks)
     phase = arguments.phase_id(phase, services.root)
     request = new_tasks.Addition(phase, tasks=new, depends_on=needed if depends_on else None, **given)
-    return new_tasks.add(services, request, _shipped, _asked(services), user_folders.user_name())
+    return new_tasks.add(services, request, _shipped, _question_reader(services), user_folders.user_name())
 
 
 @options.command("plan-phase")
@@ -195,7 +194,7 @@ def discuss_command(phase: str, answers: tuple[str, ...], **flags: Any) -> Resul
         raise click.UsageError("--answer answers questions; --more and --usual ask them. Choose one.")
     answer_by_id = arguments.pairs("--answer", answers)
     with options.services(progress=True) as services:
-        words = _asked(services)
+        words = _question_reader(services)
         read = None if words is None else lambda question: words(question.text, question.why)
         return phase_research.discuss(services, phase, answer_by_id, read, **flags)
 
@@ -279,9 +278,9 @@ def amend_command(
 @options.command("graph", opens=options.ANYWHERE)
 @options.phase
 @click.option(
-    "--format", "form", type=click.Choice(["text", "mermaid"]), default="text", show_default=True, help="Output format."
+    "--format", type=click.Choice(["text", "mermaid"]), default="text", show_default=True, help="Output format."
 )
-def graph_command(services: options.Container, phase: str, form: str) -> Result:
+def graph_command(services: options.Container, phase: str, format: str) -> Result:
     """Show the tasks of a phase in the order they run.
 
     Tasks in the same wave do not depend on each other.
@@ -289,7 +288,7 @@ def graph_command(services: options.Container, phase: str, form: str) -> Result:
     from idumb.app.review import check_plan
     from idumb.views import graph as views
 
-    return check_plan.show_graph(services, arguments.phase_id(phase, services.root), getattr(views, form))
+    return check_plan.show_graph(services, arguments.phase_id(phase, services.root), getattr(views, format))
 
 
 @options.command("import", view="import_plan", opens=options.WRITES)

@@ -36,7 +36,7 @@ def export(services: Container, name: str) -> Result:
     clean = services.redactor  # a secret may be known that was none when the log was written
     rows = [row._replace(attributes=clean.value({**row.attributes}), error=clean.redact(row.error)) for row in rows]
     try:
-        made, exporter = finished(run, rows), OTLPSpanExporter()
+        made, exporter = as_opentelemetry(run, rows), OTLPSpanExporter()
     except ValueError as problem:
         raise _unusable(str(problem)) from problem
     if not made:
@@ -56,7 +56,7 @@ def _unusable(why: str) -> WorkFailed:
     return WorkFailed("log.not-sent", f"OpenTelemetry cannot work with its variables: {why}.", hint=hint)
 
 
-def finished(run: str, rows: Sequence[Span]) -> Sequence[Any]:
+def as_opentelemetry(run: str, rows: Sequence[Span]) -> Sequence[Any]:
     """Return the spans as OpenTelemetry has them. The same run gives the same ids, so that nothing is there twice."""
     from opentelemetry.sdk.resources import OTELResourceDetector, Resource
     from opentelemetry.sdk.trace import IdGenerator, TracerProvider

@@ -59,15 +59,15 @@ def _follow(services: Container, state: RunState, after: int, *, live: bool, bel
     if live:
         display, last = _replayed(services, state, sys.stdout)
         display.show()
-        last = _shown(services, state.id, display, max(after, last), bell=bell)
+        last = _report_events(services, state.id, display, max(after, last), bell=bell)
         display.stop()
         return last
     lines = PlainProgress(sys.stdout, escape=output.shown)
     lines.begin(*watch.described(services, state))
-    return _shown(services, state.id, lines, after, bell=bell)
+    return _report_events(services, state.id, lines, after, bell=bell)
 
 
-def _shown(services: Container, run: str, reporter: Reporter, after: int, *, bell: bool) -> int:
+def _report_events(services: Container, run: str, reporter: Reporter, after: int, *, bell: bool) -> int:
     """Report the events of a run after this one, until nobody works on it. Return the last event."""
     for event in watch.events(services, run, after=after):
         reporter.event(event)
@@ -90,10 +90,8 @@ def everything(services: Container, *, once: bool) -> Result:
         while True:
             now = services.log.head(), services.owner.holder()
             if now != seen:
-                seen, lines = (
-                    now,
-                    output.redacted(answer.render("monitoring.everything", _everything(services))).splitlines(),
-                )
+                seen = now
+                lines = output.redacted(answer.render("monitoring.everything", _everything(services))).splitlines()
                 shown = "\n".join(lines[-live.console.height :])  # below are the newest phases and the next command
                 gc.enable()  # making the view of the status switches it off, as if the command ended then
                 live.update(Text(shown, no_wrap=True, overflow="ellipsis"), refresh=True)

@@ -159,11 +159,11 @@ def test_a_call_that_no_tool_can_take_is_refused_in_idumb_s_own_form_with_the_ri
     """R-OPS-6."""
     session = mcp_tools.Session(mcp_tools.run)
     for name, given, why, right in BAD_CALLS:
-        answer = asyncio.run(mcp_tools.called(session, name, given))
+        answer = asyncio.run(mcp_tools.call_tool(session, name, given))
         ANSWER.validate(answer)
         assert answer["error"]["message"] == f"{name} was not called: {why}."
         assert answer["ways"] == [{"command": None, "tool": {"name": name, "arguments": right}}]
-    answer = asyncio.run(mcp_tools.called(session, "sing", {}))
+    answer = asyncio.run(mcp_tools.call_tool(session, "sing", {}))
     ANSWER.validate(answer)
     assert (answer["error"]["code"], tools_of(answer)) == ("session.no-tool", ["status"])
 
@@ -175,7 +175,7 @@ def test_a_number_is_taken_as_text_and_null_as_nothing() -> None:
         said.append(argv)
         return {"ok": False, "data": {}, "error": None}
 
-    asyncio.run(mcp_tools.called(mcp_tools.Session(run), "begin_session", {"phase": 6.2, "by": None}))
+    asyncio.run(mcp_tools.call_tool(mcp_tools.Session(run), "begin_session", {"phase": 6.2, "by": None}))
     assert said == [("next", "--", "6.2")]
 
 

@@ -30,8 +30,8 @@ def test_a_run_is_a_trace_of_tasks_attempts_and_agent_calls(
     monkeypatch.chdir(project.folder)
     with opened_services.opened(as_json=True) as services:
         id, rows = debugging.spans_of(services, "1")
-        made = telemetry.finished(id, rows)
-        again = telemetry.finished(*debugging.spans_of(services, id))
+        made = telemetry.as_opentelemetry(id, rows)
+        again = telemetry.as_opentelemetry(*debugging.spans_of(services, id))
     by_id = {span.context.span_id: span for span in made}
     assert len(by_id) == len(made) == len(rows)
 
