@@ -352,6 +352,17 @@ def test_without_the_program_of_a_filter_a_file_is_as_in_the_commit(sandbox: Git
         build.trees.scan()
 
 
+def test_git_crypt_finds_its_keys(sandbox: GitSandbox, proof: Take) -> None:
+    sandbox.write_all(
+        {".git/git-crypt/key": "in plain text\n", ".gitattributes": "*.key filter=crypt\n", "a.key": "x\n"}
+    )
+    sandbox.commit()
+    sandbox.git("config", "filter.crypt.smudge", 'cat "$(git rev-parse --git-dir)/git-crypt/key"')
+    checkout = proof()
+    show(checkout, sandbox)
+    assert shown(checkout)["a.key"] == b"in plain text\n"
+
+
 def test_a_tree_with_other_attributes_leaves_no_file_of_the_last_one_and_none_as_it_was(
     sandbox: GitSandbox, proof: Take, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -581,6 +592,19 @@ def test_a_link_above_a_provided_path_leads_to_no_file_of_the_user(sandbox: GitS
     assert shown(checkout)["web/node_modules/lib.js"] == b"1"
     assert not (root / "web").is_symlink()
     assert sandbox.ledger() == user
+
+
+def test_programs_in_it_find_its_sources_instead_of_an_editable_install_of_the_user_s(
+    sandbox: GitSandbox, proof: Take, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = tmp_path / "env/lib/python3.11/site-packages"
+    site.mkdir(parents=True)
+    (site / "own.pth").write_text(f"{sandbox.root}/src\n")
+    monkeypatch.setenv("PATH", f"{tmp_path}/env/bin", prepend=os.pathsep)
+    sandbox.write("src/own.py")
+    sandbox.commit()
+    checkout = proof()
+    assert checkout.show(tree(sandbox), sandbox.head()) == {"PYTHONPATH": f"{checkout.top}/src"}
 
 
 def test_provided_and_prepared_paths_are_there_and_no_work(sandbox: GitSandbox, proof: Take) -> None:

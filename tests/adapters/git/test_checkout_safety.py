@@ -126,6 +126,8 @@ def test_a_builder_that_moves_its_checkout_is_a_refusal(
     with pytest.raises(Refusal) as caught:
         checkout.trees.scan()
     assert (caught.value.code, caught.value.hint) == ("checkout.moved", "idumb status")
+    show(checkout, repository)
+    assert shown(checkout) == FILES
 
 
 FORGING = [

@@ -6,12 +6,14 @@ import json
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from idumb.domain import project_files
 from idumb.git.checkouts import untracked
 from idumb.git.checkouts.untracked import Prepared
+from idumb.system import atomic_write
 from tests.support.cases import every
 
 
@@ -110,6 +112,23 @@ def test_a_record_that_a_program_wrote_is_not_believed(checkout: Checkout) -> No
     forged.save(record)
     checkout.ensure()
     assert (checkout.root / "vendor/lib/x").read_text() == "2\n"
+
+
+def test_a_record_is_written_once_a_later_change_has_another_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The clock of a file system stands still for some milliseconds."""
+    place, clock = str(tmp_path / "record"), tmp_path / "record.time"
+    clock.touch()
+    write, stands = atomic_write.write, iter((True, True))
+
+    def written(path: str, *data: Any, **how: Any) -> None:
+        if path == place or not next(stands, False):
+            write(path, *data, **how)
+
+    monkeypatch.setattr(atomic_write, "write", written)
+    untracked.Manifest(("a",), {"a": untracked.stamp(clock.stat())}).save(place)
+    assert (next(stands, None), untracked.load(place).paths) == (None, ("a",))
 
 
 @every("damage", ["", "{}", "[1, 2, 3, 4, 5]", "[[], [], [], [], 0]", "\xff"])
