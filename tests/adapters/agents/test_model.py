@@ -92,43 +92,10 @@ def test_a_builder_edits_its_task_s_files_with_tools(server: ChatServer, tmp_pat
     assert [p.name for p in tmp_path.iterdir()] == ["a.txt"]
     assert [(s.intent, s.ok) for s in result.steps] == [("make it", True), ("more", False)]
     assert (result.usage.tokens_in, result.usage.tokens_out, result.usage.cost_usd) == (20, 10, None)
-    assert server.requests[0].headers[
-        "authorization" if "authorization" in server.requests[0].headers else "Authorization"
-    ] == ("Bearer sk-secret")
-    sent = json.dumps(server.requests[1].body["messages"])
-    assert "not a file of this task" in sent
-
-
-@needs_extra
-@every(
-    "name, arguments, word",
-    [
-        ("write_file", {"path": "../a.txt", "content": "x"}, "not a file of this task"),
-        ("move_file", {"from": "src/b.txt", "to": "c.txt"}, "not a file of this task"),
-        ("delete_file", {"path": ".git/HEAD"}, "not a file of this task"),
-        ("read_file", {"path": ".env"}, "may contain secrets"),
-        ("read_file", {"path": "src/../.git/config"}, ".."),
-        ("read_file", {"path": "outside"}, "symbolic link"),
-        ("edit_file", {"path": "a.txt", "find": "absent", "replace": "x"}, "found 0 matches"),
-    ],
-)
-def test_an_out_of_scope_edit_is_refused_and_the_model_gets_the_reason(
-    server: ChatServer, tmp_path: Path, name: str, arguments: dict[str, str], word: str
-) -> None:
-    root = tmp_path / "work"
-    (root / "src").mkdir(parents=True)
-    (root / "src/b.txt").write_text("b\n", encoding="utf-8")
-    (root / "a.txt").write_text("a\n", encoding="utf-8")
-    (root / ".env").write_text("KEY=1\n", encoding="utf-8")
-    (tmp_path / "secret").write_text("secret\n", encoding="utf-8")
-    (root / "outside").symlink_to(tmp_path / "secret")
-    before = {p.name: p.read_bytes() for p in root.rglob("*") if p.is_file()}
-    result = ask(server, root, chat_server.calls((name, arguments)), chat_server.text("I could not."))
-    told = server.requests[-1].body["messages"][-1]["content"]
-    assert told.startswith("error: ")
-    assert word in told
-    assert {p.name: p.read_bytes() for p in root.rglob("*") if p.is_file()} == before
-    assert result.claimed_files == ()
+    assert "Bearer sk-secret" in server.requests[0].headers.values()
+    told = [message["content"] for message in server.requests[1].body["messages"]]
+    assert any(str(words).startswith("error: ") and "not a file of this task" in words for words in told)
+    assert result.claimed_files == ("a.txt",)
 
 
 @needs_extra

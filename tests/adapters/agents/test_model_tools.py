@@ -13,6 +13,7 @@ from idumb.agents import model_tools, workspace_files
 from idumb.domain.agent import BUILDER, AgentRequest
 from idumb.domain.plans import plan
 from idumb.system.redaction import MARK, Redactor
+from tests.support.cases import every
 
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
 SECRET = f'{{"token": "{TOKEN}", "debug": false}}\n'
@@ -194,6 +195,29 @@ def test_files_that_usually_contain_secrets_are_neither_listed_nor_read(
     assert work.call("list_files", {})[1].splitlines() == sorted(HARMLESS, key=lambda name: ("/" in name, name))
     assert [name for name in SECRETS if work.call("read_file", {"path": name})[0]] == []
     assert [name for name in HARMLESS if not work.call("read_file", {"path": name})[0]] == []
+
+
+@every(
+    "name, arguments, word",
+    [
+        ("write_file", {"path": "../a.txt", "content": "x"}, "not a file of this task"),
+        ("move_file", {"from": "src/b.txt", "to": "new.txt"}, "not a file of this task"),
+        ("delete_file", {"path": ".git/HEAD"}, "not a file of this task"),
+        ("read_file", {"path": ".env"}, "may contain secrets"),
+        ("read_file", {"path": "src/../.git/config"}, ".."),
+        ("read_file", {"path": "outside"}, "symbolic link"),
+        ("edit_file", {"path": "conf.json", "find": "absent", "replace": "x"}, "found 0 matches"),
+    ],
+)
+def test_a_call_out_of_scope_is_refused_with_the_reason(
+    root: Path, work: model_tools.ModelTools, name: str, arguments: dict[str, str], word: str
+) -> None:
+    planted(root, "src/b.txt", ".env")
+    if not (root / "outside").is_symlink():
+        (root / "outside").symlink_to("/etc/passwd")
+    succeeded, words = work.call(name, arguments)
+    assert (succeeded, word in words) == (False, True), words
+    assert sorted(path.name for path in root.rglob("*")) == [".env", "b.txt", "conf.json", "outside", "src"]
 
 
 def test_ignored_files_are_shown_only_if_the_task_names_them(root: Path) -> None:

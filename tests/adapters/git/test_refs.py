@@ -72,8 +72,12 @@ def source(sandbox: GitSandbox) -> GitSandbox:
     return sandbox
 
 
-def test_a_finished_run_is_one_ref_and_its_names_are_found_as_before(source: GitSandbox) -> None:
-    run = Run(source)
+@pytest.fixture
+def run(source: GitSandbox) -> Run:
+    return Run(source)
+
+
+def test_a_finished_run_is_one_ref_and_its_names_are_found_as_before(source: GitSandbox, run: Run) -> None:
     run.tasks(1, 2)
     commit = source.git("rev-parse", "HEAD")
     run.history.keep_ref(f"{RUN}T1/1/meanwhile/x", commit)
@@ -89,9 +93,8 @@ def test_a_finished_run_is_one_ref_and_its_names_are_found_as_before(source: Git
 
 
 def test_a_run_that_goes_on_after_it_was_folded_keeps_all_names_and_the_newest_object_counts(
-    source: GitSandbox,
+    source: GitSandbox, run: Run
 ) -> None:
-    run = Run(source)
     run.tasks(1, 2)
     run.fold()
     run.tasks(2, 3)
@@ -104,9 +107,8 @@ def test_a_run_that_goes_on_after_it_was_folded_keeps_all_names_and_the_newest_o
 
 
 def test_a_fold_that_was_killed_before_it_deleted_the_names_is_repeated(
-    source: GitSandbox, monkeypatch: pytest.MonkeyPatch
+    source: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = Run(source)
     run.tasks(1)
     with monkeypatch.context() as killed:
         killed.setattr(refs, "delete_all", lambda *_: None)
@@ -119,9 +121,8 @@ def test_a_fold_that_was_killed_before_it_deleted_the_names_is_repeated(
 
 
 def test_no_name_is_deleted_if_another_process_moved_one_meanwhile(
-    source: GitSandbox, monkeypatch: pytest.MonkeyPatch
+    source: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = Run(source)
     run.tasks(1)
     other = source.git("mktree", given=b"")
     move = refs.move
@@ -138,9 +139,8 @@ def test_no_name_is_deleted_if_another_process_moved_one_meanwhile(
     assert source.kept(RUN) == {**run.kept, f"{RUN}T1/1/base": other}
 
 
-def test_refs_are_packed_now_and_then(source: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_refs_are_packed_now_and_then(source: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(refs, "_MANY", 6)
-    run = Run(source)
     run.tasks(1, 2, 3)
     assert f"{RUN}T1/1/base" in (source.common_dir / "packed-refs").read_text()
     run.tasks(4)
@@ -149,8 +149,7 @@ def test_refs_are_packed_now_and_then(source: GitSandbox, monkeypatch: pytest.Mo
     run.verify()
 
 
-def test_git_shows_no_commit_of_ours(source: GitSandbox) -> None:
-    run = Run(source)
+def test_git_shows_no_commit_of_ours(source: GitSandbox, run: Run) -> None:
     run.tasks(1, 2)
     assert len(source.git("log", "--all", "--format=%h").splitlines()) == 3
     run.fold()
@@ -166,8 +165,7 @@ CARE = {
 }
 
 
-def test_everything_survives_what_git_does_to_a_repository(source: GitSandbox) -> None:
-    run = Run(source)
+def test_everything_survives_what_git_does_to_a_repository(source: GitSandbox, run: Run) -> None:
     for number, arguments in enumerate(CARE.values()):
         run.tasks(2 * number)
         source.git(*arguments)
@@ -239,8 +237,7 @@ COPIES = {"mirror": mirror, "push": push, "bundle": bundle}
 
 
 @pytest.mark.parametrize("copy", one_on_a_push([*COPIES], "copy of a repository"))
-def test_a_copy_of_the_repository_has_every_name_and_object(source: GitSandbox, copy: str) -> None:
-    run = Run(source)
+def test_a_copy_of_the_repository_has_every_name_and_object(source: GitSandbox, run: Run, copy: str) -> None:
     run.tasks(1, 2)
     run.fold()
     run.tasks(3)
@@ -250,9 +247,10 @@ def test_a_copy_of_the_repository_has_every_name_and_object(source: GitSandbox, 
 
 @pytest.mark.nightly
 @pytest.mark.parametrize("tasks", [30, pytest.param(500, marks=pytest.mark.nightly)])
-def test_after_many_tasks_no_care_and_no_copy_loses_a_file_of_a_named_tree(source: GitSandbox, tasks: int) -> None:
+def test_after_many_tasks_no_care_and_no_copy_loses_a_file_of_a_named_tree(
+    source: GitSandbox, run: Run, tasks: int
+) -> None:
     """R-GIT-1."""
-    run = Run(source)
     run.tasks(*range(tasks // 2))
     run.fold()
     run.tasks(*range(tasks // 2, tasks))
@@ -275,8 +273,7 @@ def is_record(name: str) -> bool:
     return name in {"plans", "reports"}
 
 
-def test_a_freed_run_keeps_what_it_must_and_git_removes_the_rest(source: GitSandbox) -> None:
-    run = Run(source)
+def test_a_freed_run_keeps_what_it_must_and_git_removes_the_rest(source: GitSandbox, run: Run) -> None:
     run.tasks(1)
     run.trees.keep_blobs(f"{RUN}plans", {"PLAN.md": run.trees.store(b"plan")}, "plans")
     run.history.keep_ref(f"{RUN}T1/1/meanwhile/x", source.git("rev-parse", "HEAD"))
@@ -291,17 +288,15 @@ def test_a_freed_run_keeps_what_it_must_and_git_removes_the_rest(source: GitSand
     assert run.trees.kept_blobs(f"{RUN}plans").keys() == {"PLAN.md"}
 
 
-def test_a_freed_run_without_plans_leaves_no_name(source: GitSandbox) -> None:
-    run = Run(source)
+def test_a_freed_run_without_plans_leaves_no_name(source: GitSandbox, run: Run) -> None:
     run.tasks(1)
     run.history.free(RUN, is_record)
     assert source.refs("refs/idumb/").keys() == {f"{WORKTREE}/head"}
 
 
 def test_a_run_that_another_process_changes_while_it_is_freed_keeps_that_name(
-    source: GitSandbox, monkeypatch: pytest.MonkeyPatch
+    source: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    run = Run(source)
     run.tasks(1)
     run.fold()
     commit = source.git("rev-parse", "HEAD")
@@ -319,17 +314,17 @@ def test_a_run_that_another_process_changes_while_it_is_freed_keeps_that_name(
     assert run.history.kept(f"{RUN}T1/1/base") is not None
 
 
-def test_the_commit_of_head_is_kept(source: GitSandbox) -> None:
-    run = Run(source)
+def test_the_commit_of_head_is_kept(source: GitSandbox, run: Run) -> None:
     run.tasks(1)
     second = source.commit()
     run.tasks(2)
     assert source.refs(f"{WORKTREE}/head") == {f"{WORKTREE}/head": second}
 
 
-def test_a_lock_that_git_holds_for_a_moment_is_waited_for(source: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_lock_that_git_holds_for_a_moment_is_waited_for(
+    source: GitSandbox, run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """`git pack-refs --prune` locks each ref while it removes its file."""
-    run = Run(source)
     run.tasks(1)
     name, tree = f"{RUN}T1/1/base", run.trees.scan()
     lock = source.common_dir / f"{name}.lock"
@@ -345,8 +340,7 @@ def test_a_lock_that_git_holds_for_a_moment_is_waited_for(source: GitSandbox, mo
         run.trees.keep(name, run.trees.scan(), "locked")
 
 
-def test_a_damaged_tree_of_names_is_a_refusal_that_says_what_to_do(source: GitSandbox) -> None:
-    run = Run(source)
+def test_a_damaged_tree_of_names_is_a_refusal_that_says_what_to_do(source: GitSandbox, run: Run) -> None:
     run.tasks(1)
     run.fold()
     tree = source.refs(f"{WORKTREE}/done/")[f"{WORKTREE}/done/r"]

@@ -10,7 +10,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import IO
 
@@ -38,6 +38,11 @@ except Exception as error:
     print(error.code, flush=True)
 sys.stdin.readline()
 """
+
+
+def change_card(folder: Path, change: Mapping[str, object]) -> None:
+    card = folder / "idumb/worktrees/main/owner.json"
+    card.write_text(json.dumps({**json.loads(card.read_text()), **change}))
 
 
 def first_line(process: subprocess.Popen[str]) -> str:
@@ -123,8 +128,7 @@ def test_each_working_tree_of_a_repository_has_its_own_owner(tmp_path: Path) -> 
 def test_a_stale_owner_file_shows_no_owner(tmp_path: Path, change: dict[str, object]) -> None:
     opened = OpenedLog(tmp_path)
     opened.owner.acquire("first")
-    card = tmp_path / "idumb/worktrees/main/owner.json"
-    card.write_text(json.dumps({**json.loads(card.read_text()), **change}))
+    change_card(tmp_path, change)
     assert OpenedLog(tmp_path).owner.holder() is None
 
 
@@ -134,8 +138,7 @@ def test_of_an_owner_that_cannot_be_seen_from_here_the_lock_decides(
 ) -> None:
     """R-LOG-6: a container was killed, or the repository is on a shared disk."""
     assert first_line(holder) == "1"
-    card = tmp_path / "idumb/worktrees/main/owner.json"
-    card.write_text(json.dumps({**json.loads(card.read_text()), **change}))
+    change_card(tmp_path, change)
     opened = OpenedLog(tmp_path)
     assert (opened.owner.holder() or {})["standing"] == owner_card.ELSEWHERE
     holder.kill()

@@ -34,24 +34,9 @@ ESCAPES = {
 }
 
 
-def run(
-    script: str,
-    cwd: Path,
-    *,
-    stdin: bytes | None = None,
-    timeout: float | None = None,
-    separate_errors: bool = False,
-    grace: float = 0.2,
-) -> child_process.Finished:
-    return child_process.run(
-        ["/bin/sh", "-c", script],
-        cwd=str(cwd),
-        environment=ENVIRONMENT,
-        stdin=stdin,
-        timeout=timeout,
-        separate_errors=separate_errors,
-        grace=grace,
-    )
+def run(script: str, cwd: Path, **options: Any) -> child_process.Finished:
+    given = {"grace": 0.2, **options}
+    return child_process.run(["/bin/sh", "-c", script], cwd=str(cwd), environment=ENVIRONMENT, **given)
 
 
 def noted(folder: Path, name: str = "pid") -> int:

@@ -81,27 +81,9 @@ def test_other_ends_have_no_cause() -> None:
     assert {stalls.of_signal(number) for number in (0, 1, 15, 11, -128)} == {stalls.Cause()}
 
 
-def run(
-    script: str,
-    folder: Path,
-    *,
-    timeout: float | None = None,
-    idle: float | None = None,
-    agent: bool = False,
-    watch: Says | None = None,
-    limits: dict[str, int] | None = None,
-) -> child_process.Finished:
-    return child_process.run(
-        ["/bin/sh", "-c", script],
-        cwd=str(folder),
-        environment=ENVIRONMENT,
-        timeout=timeout,
-        idle_timeout=idle,
-        agent=agent or watch is not None,
-        watch=watch,
-        limits=limits,
-        grace=0.2,
-    )
+def run(script: str, folder: Path, **options: Any) -> child_process.Finished:
+    given = {"agent": "watch" in options, "grace": 0.2, **options}
+    return child_process.run(["/bin/sh", "-c", script], cwd=str(folder), environment=ENVIRONMENT, **given)
 
 
 @LINUX_ONLY
@@ -121,7 +103,7 @@ def test_a_timeout_gets_its_cause(tmp_path: Path, script: str, cause: str) -> No
 
 
 def test_silence_ends_an_idle_process(tmp_path: Path) -> None:
-    finished = run("echo began; sleep 1000", tmp_path, timeout=50.0, idle=0.4, agent=True)
+    finished = run("echo began; sleep 1000", tmp_path, timeout=50.0, idle_timeout=0.4, agent=True)
     assert (finished.timed_out, finished.limit, finished.cause) == (True, IDLE, MODEL_STALL)
     assert finished.words().startswith("stopped after 0.4 s of silence (model-stall: ")
     assert finished.output.text() == "began\n"
@@ -130,14 +112,14 @@ def test_silence_ends_an_idle_process(tmp_path: Path) -> None:
 def test_a_process_with_output_is_not_idle(tmp_path: Path) -> None:
     """The script takes longer than the allowed silence."""
     script = "i=0; while [ $i -lt 13 ]; do echo $i; sleep 0.1; i=$((i+1)); done"
-    finished = run(script, tmp_path, idle=1.0)
+    finished = run(script, tmp_path, idle_timeout=1.0)
     assert (finished.exit_code, finished.timed_out) == (0, False)
 
 
 @pytest.mark.nightly
 @LINUX_ONLY
 def test_a_silent_process_that_computes_is_not_idle(tmp_path: Path) -> None:
-    finished = run("while :; do :; done", tmp_path, timeout=0.8, idle=0.3)
+    finished = run("while :; do :; done", tmp_path, timeout=0.8, idle_timeout=0.3)
     assert (finished.limit, finished.cause) == (WALL, RESOURCES)
 
 
@@ -193,7 +175,7 @@ def test_the_use_of_a_process_is_read_and_an_ended_one_has_none() -> None:
 def test_silence_is_no_stall_where_the_system_shows_no_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A program that computes silently must not be ended for it."""
     monkeypatch.setattr(stalls, "sample", lambda _: Sample(time.monotonic(), None, runs=False))
-    finished = run("sleep 1", tmp_path, timeout=20.0, idle=0.2)
+    finished = run("sleep 1", tmp_path, timeout=20.0, idle_timeout=0.2)
     assert (finished.exit_code, finished.timed_out) == (0, False)
 
 
@@ -248,16 +230,16 @@ def frequent_looks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.usefixtures("frequent_looks")
 def test_an_agent_that_waits_for_a_person_has_its_whole_time_and_is_not_stalled(tmp_path: Path) -> None:
     """Nor is one silent that has new output."""
-    finished = run("exec sleep 1000", tmp_path, watch=Says((True, True)), timeout=0.5, idle=0.2)
+    finished = run("exec sleep 1000", tmp_path, watch=Says((True, True)), timeout=0.5, idle_timeout=0.2)
     assert (finished.limit, finished.cause) == (WALL, EXTERNAL)
     assert "reports that it is waiting" in finished.words()
-    assert run("exec sleep 1000", tmp_path, watch=Says((True, False)), timeout=0.5, idle=0.2).limit == WALL
+    assert run("exec sleep 1000", tmp_path, watch=Says((True, False)), timeout=0.5, idle_timeout=0.2).limit == WALL
 
 
 @pytest.mark.usefixtures("frequent_looks")
 def test_silence_counts_from_the_end_of_a_wait(tmp_path: Path) -> None:
     watch = Says(*[(False, True)] * 25, (False, False))
-    finished = run("exec sleep 1000", tmp_path, watch=watch, timeout=1000, idle=0.2)
+    finished = run("exec sleep 1000", tmp_path, watch=watch, timeout=1000, idle_timeout=0.2)
     assert finished.limit == IDLE
     assert watch.count > 25
     assert "says" not in finished.words()
