@@ -58,9 +58,8 @@ COMMANDS: tuple[tuple[str, ...], ...] = (
 
 @dataclass(slots=True)
 class CommandRun:
-    """One command that ran in a working tree, and its answer."""
+    """One command that ran, and its answer."""
 
-    place: str
     argv: tuple[str, ...]
     answer: Answer
 
@@ -128,7 +127,7 @@ def mixed(scene: Scene, trees: Sequence[Project], chance: random.Random, *, plan
         for number, row in enumerate(rows):
             project = trees[number % len(trees)]
             started.append((project, row[turn], scene.start(project, row[turn], plant=plant)))
-        answers += [CommandRun(str(project.start), argv, begun.wait()) for project, argv, begun in started]
+        answers += [CommandRun(argv, begun.wait()) for project, argv, begun in started]
     return answers
 
 
@@ -268,10 +267,10 @@ def come_to_rest(scene: Scene, trees: Sequence[Project]) -> Iterator[tuple[str, 
             yield OTHER, f"somebody still owns {project.start}: {held.out}"
         for _ in range(2):
             answer = scene.start(project, ("resume", "1", "--approve", "CONSENT")).wait()
-            yield from _answered(CommandRun(str(project.start), ("resume", "1"), answer))
+            yield from _answered(CommandRun(("resume", "1"), answer))
             tried = sum(1 for e in harness.events(project) if e.kind == "attempt.started")
         again = scene.start(project, ("resume", "1", "--approve", "CONSENT")).wait()
-        yield from _answered(CommandRun(str(project.start), ("resume", "1"), again))
+        yield from _answered(CommandRun(("resume", "1"), again))
         if sum(1 for e in harness.events(project) if e.kind == "attempt.started") != tried:
             yield OTHER, f"resume in {project.start} never comes to rest"
 
@@ -291,7 +290,7 @@ def together(scene: Scene, count: int) -> Iterator[tuple[str, str]]:
 
 def mixed_runs(scene: Scene, trees: Sequence[Project]) -> list[CommandRun]:
     started = [(project, scene.start(project, (*COMMANDS[0],))) for project in trees]
-    return [CommandRun(str(project.start), COMMANDS[0], begun.wait()) for project, begun in started]
+    return [CommandRun(COMMANDS[0], begun.wait()) for project, begun in started]
 
 
 def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:

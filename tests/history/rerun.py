@@ -6,18 +6,17 @@ import base64
 import json
 import os
 import re
-import shlex
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from idumb.domain import errors
-from tests.crash import rollback_user
+from tests.crash import harness, rollback_user
 from tests.crash.rollback_user import Entry, Files
 from tests.history.histories import History
 from tests.support import warm
 from tests.support.gitrepo import GitSandbox
+from tests.support.project import Project
 
 PLAN = ".planning/phases/1/01-PLAN.md"
 _HEAD = '---\ntype: plan\nphase: "1"\nplan: "01"\ntitle: History\ngoal: The history, again\n---\n\n## Tasks\n\n'
@@ -118,15 +117,10 @@ class Rerun:
         repo.write(PLAN, plan(history))
         return cls(history, repo)
 
-    def idumb(self, *arguments: str, expect: int = 0) -> dict[str, Any]:
+    def idumb(self, *arguments: str) -> dict[str, Any]:
         answer = warm.run(self.repo.root, *arguments, "--json")
-        assert answer.code == expect, f"idumb {arguments}: {answer.code}\n{answer.out[:4000]}\n{answer.err[-4000:]}"
+        assert answer.code == 0, f"idumb {arguments}: {answer.code}\n{answer.out[:4000]}\n{answer.err[-4000:]}"
         return answer.object
-
-    def undo(self) -> None:
-        """Undo the newest operation, by the command that the refusal of `undo` names."""
-        unconfirmed = self.idumb("undo", expect=errors.EXIT_REFUSED)
-        self.idumb(*shlex.split(unconfirmed["error"]["hint"])[1:])
 
     def execute(self) -> None:
         self.idumb("init")
@@ -142,7 +136,7 @@ class Rerun:
         self.idumb("resume", "1", "--no-verify")
         self.require_at(end)
         for there in (middle, end):
-            self.undo()
+            self.idumb(*harness.undoing(Project(self.repo, self.repo.root)))
             self.require_at(there)
         self.idumb("rollback", "1", "--to", "start", "--yes")
         self.require_at(0)

@@ -8,13 +8,11 @@ case is kept under `failed/`.
 from __future__ import annotations
 
 import gc
-import hashlib
 import itertools
 import json
 import os
 import random
 import re
-import stat
 import time
 import traceback
 from collections.abc import Callable, Mapping, Sequence
@@ -41,13 +39,12 @@ from idumb.views.terminal.ask import Nobody
 from tests.crash.programme import OTHER, SLOW, TRACEBACK, Programme, Tally
 from tests.hostile.mutating import generated, mutated
 from tests.support import project as projects
-from tests.support.gitrepo import GitSandbox
+from tests.support.gitrepo import Entry, GitSandbox, work_tree
 from tests.support.project import Project, making, plan_text, shell, task, write
 
 ROOT = Path(__file__).parents[2]
 SECONDS = 1.0
 _LARGEST_SEED = 64 * 1024
-_LARGEST_READ = 16 * 1024 * 1024
 
 PLAN = ".planning/phases/1/01-PLAN.md"
 STEPS: Mapping[str, Any] = {
@@ -124,7 +121,7 @@ class Bench:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self._ledgers: dict[Path, dict[str, str]] = {}
+        self._ledgers: dict[Path, dict[str, Entry]] = {}
 
     @cached_property
     def fresh(self) -> Project:
@@ -152,7 +149,7 @@ class Bench:
         (approval_file,) = set(_state().rglob("*.json")) - before
         return approval_file
 
-    def ledger(self, project: Project) -> dict[str, str]:
+    def ledger(self, project: Project) -> dict[str, Entry]:
         if project.folder not in self._ledgers:
             self._ledgers[project.folder] = everything(project.folder, _state())
         return self._ledgers[project.folder]
@@ -338,30 +335,10 @@ KINDS = (
 )
 
 
-def everything(*folders: Path) -> dict[str, str]:
-    """Digest of each file, target of each link, below the folders; git's own files among them.
-
-    What is not read, by its size and time: files of more than 16 MB, pipes and devices.
-    """
-    digests = {}
-    for folder in folders:
-        for above, inner, names in os.walk(folder):
-            for name in (*names, *inner):
-                place = os.path.join(above, name)
-                digests[place] = _digest(place)
-    return digests
-
-
-def _digest(place: str) -> str:
-    seen = os.lstat(place)
-    if stat.S_ISLNK(seen.st_mode):
-        return "-> " + os.readlink(place)
-    if stat.S_ISDIR(seen.st_mode):
-        return "folder"
-    if not stat.S_ISREG(seen.st_mode) or seen.st_size > _LARGEST_READ:
-        return f"{seen.st_mode} {seen.st_size} {seen.st_mtime_ns}"
-    with open(place, "rb") as stream:
-        return hashlib.blake2b(stream.read(), digest_size=16).hexdigest()
+def everything(*folders: Path) -> dict[str, Entry]:
+    """Every file below the folders, by its whole path; git's own files among them."""
+    named = [*folders, *(folder / ".git" for folder in folders)]
+    return {f"{folder}/{path}": entry for folder in named for path, entry in work_tree(folder).items()}
 
 
 def carry_out(case: Fuzzed, bench: Bench, tally: Tally, name: str) -> None:

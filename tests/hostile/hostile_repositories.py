@@ -27,7 +27,7 @@ from tests.hostile.payloads import Payload, Scene
 from tests.support import project as projects
 from tests.support import warm
 from tests.support.answer import Answer
-from tests.support.gitrepo import GitSandbox
+from tests.support.gitrepo import Entry, GitSandbox
 from tests.support.project import making, shell, task
 
 Thing = TypeVar("Thing")
@@ -174,11 +174,11 @@ def _wrong(command: str, answer: Answer) -> Iterator[tuple[str, str]]:
         yield OTHER, f"{command} ends with {answer.code}: {answer.err[-500:]}"
 
 
-def _ledger(scene: Scene) -> dict[str, str]:
+def _ledger(scene: Scene) -> dict[str, Entry]:
     """Return everything in the case's folder except idumb's own files beside git's."""
     own = str(scene.root / ".git" / "idumb")
-    digests = everything(scene.root.parent)
-    return {path: digest for path, digest in digests.items() if not f"{path}/".startswith(f"{own}/")}
+    entries = everything(scene.root.parent)
+    return {path: entry for path, entry in entries.items() if not f"{path}/".startswith(f"{own}/")}
 
 
 def chosen(number: int, count: int) -> list[str]:
