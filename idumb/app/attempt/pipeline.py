@@ -66,7 +66,7 @@ JUDGE_AGAIN = (*CONCLUDE, *RECORD)
 def submit_again(context: RunContext, attempt: Attempt) -> Attempt:
     """Judge what a person has changed since it was judged, as after a hook refused it."""
     before = tuple(e for e in attempt.evidence if rerun.is_before(e.subject))
-    return lead(context, attempt.again(stage=BUILT, evidence=before, by_hooks=(), before_hooks=""), SUBMIT)
+    return lead(context, attempt.reopened(stage=BUILT, evidence=before, by_hooks=(), before_hooks=""), SUBMIT)
 
 
 def build_again(context: RunContext, attempt: Attempt) -> Attempt:
@@ -74,7 +74,7 @@ def build_again(context: RunContext, attempt: Attempt) -> Attempt:
     base = task_base.with_work_of_others(context, attempt)
     if base != attempt.base:
         context.services.trees.keep(f"{attempt.ref}/task-base", base, f"what {attempt.task.id} starts from")
-    return lead(context, attempt.again(stage=ANNOUNCED, base=base), BUILD_AGAIN)
+    return lead(context, attempt.reopened(stage=ANNOUNCED, base=base), BUILD_AGAIN)
 
 
 def lead(context: RunContext, attempt: Attempt, stages: tuple[Stage, ...]) -> Attempt:

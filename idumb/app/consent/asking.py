@@ -16,7 +16,7 @@ from msgspec.structs import asdict, replace
 
 from idumb.app.consent import needs, phase_grants
 from idumb.app.core import actions
-from idumb.app.core.services import Services, again
+from idumb.app.core.services import Services, same_command
 from idumb.domain import grant as grants
 from idumb.domain.action import CONSENT, Action, Choice, Decision
 from idumb.domain.errors import AdapterError, Refusal, Waiting
@@ -50,7 +50,7 @@ def question(services: Services, need: Need, text: ConsentText) -> Decision:
         text.what,
         text.why,
         text.evidence,
-        Choice(YES, text.yes, text.means, again(services, "--approve", need.digest)),
+        Choice(YES, text.yes, text.means, same_command(services, "--approve", need.digest)),
         "do not run it",
         "nothing happens",
     )
@@ -97,8 +97,8 @@ def require_known(services: Services, need: Need, approve: Collection[str], *, a
     raise Refusal(
         "consent.other-hash",
         f"--approve names {other[:16]}, but what this command would run has now the hash {need.digest[:16]}{differs}.",
-        hint=again(services),
-        details={"again": again(services), "expected": need.digest, **phase_grants.details_of(changed)},
+        hint=same_command(services),
+        details={"again": same_command(services), "expected": need.digest, **phase_grants.details_of(changed)},
     )
 
 
@@ -122,7 +122,7 @@ def _stored(
     services: Services, refused: Refusal, asked: Decision, text: ConsentText, parts: Mapping[str, Part]
 ) -> Refusal:
     """Store a question. Return the refusal to raise, which names the question if it could be stored."""
-    waiting = Unanswered(asked, str(again(services)), text.phase, services.worktree, services.clock.now(), parts)
+    waiting = Unanswered(asked, str(same_command(services)), text.phase, services.worktree, services.clock.now(), parts)
     try:
         for earlier in unanswered(services):
             if earlier.subject == waiting.subject:

@@ -155,7 +155,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     def ended(self, result: str, reason: str) -> Self:
         return replace(self, outcome=result, reason=reason)
 
-    def again(self, **found: Any) -> Self:
+    def reopened(self, **found: Any) -> Self:
         """Return the attempt without its end, to be judged again."""
         return replace(self, outcome=None, reason="", verdict=None, **found)
 

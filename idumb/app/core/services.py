@@ -46,7 +46,7 @@ def fields(value: object, *names: str) -> dict[str, Any]:
     return {name: plain(msgspec.to_builtins(getattr(value, name))) for name in names}
 
 
-def again(services: Services, *words: str) -> Action:
+def same_command(services: Services, *words: str) -> Action:
     """Return the command as the user typed it, without consent and answers, and with these words added."""
     typed = services.typed
     place = typed.index("--") if "--" in typed else len(typed)

@@ -59,7 +59,7 @@ def continue_with_answers(context: RunContext, task: Task) -> Attempt | None:
         saved = _as_it_is_now(context, saved)
     subjects = {e.subject for e in judged}
     kept = (e for e in saved.evidence if e.result != evidence.WAITING or e.subject not in subjects)
-    attempt = saved.again(evidence=(*kept, *judged), answers=(*saved.answers, *answers))
+    attempt = saved.reopened(evidence=(*kept, *judged), answers=(*saved.answers, *answers))
     if rejected:
         why = "; ".join(f"{e.text}: {e.output}" for e in rejected)
         attempt = replace(attempt, verdict=outcome.FAIL).ended(outcome.FAILED, why)
@@ -119,7 +119,7 @@ def _commit_again(context: RunContext, attempt: Attempt) -> Attempt:
     delivery.take_back(context, attempt)
     if context.services.history.head().commit == attempt.judged_on:
         return record.commit_and_deliver(context, attempt)
-    return pipeline.lead(context, attempt.again(), pipeline.JUDGE_AGAIN)
+    return pipeline.lead(context, attempt.reopened(), pipeline.JUDGE_AGAIN)
 
 
 def _over_conflicts(context: RunContext, attempt: Attempt, others: tuple[str, ...], answer: Answer | None) -> Attempt:
@@ -128,7 +128,7 @@ def _over_conflicts(context: RunContext, attempt: Attempt, others: tuple[str, ..
         return replace(attempt, conflicts=others, commit_refused=wording.listed(others))
     if answer.choice == questions.MINE:
         merged = delivery.with_version_of_user(context, attempt, others)
-        return pipeline.lead(context, merged.again(), pipeline.PROVE_AGAIN)
+        return pipeline.lead(context, merged.reopened(), pipeline.PROVE_AGAIN)
     if answer.choice == questions.TASKS:
         return _commit_again(context, delivery.over_version_of_user(context, attempt, others))
     task, resume = attempt.task.id, f"idumb resume {context.contract.phase}"

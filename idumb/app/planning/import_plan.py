@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct
 
 from idumb.app.core import run_lookup
-from idumb.app.core.services import Result, Services, again, fields
+from idumb.app.core.services import Result, Services, fields, same_command
 from idumb.app.planning import draft_plan, phase_context
 from idumb.app.planning.draft_plan import Draft, PlanFile
 from idumb.app.planning.phase_context import PhaseLocation
@@ -187,7 +187,7 @@ def _updated(services: Services, request: Request, source: SourcePlan, earlier: 
     _require_readable(services, draft, source)
     lines = (earlier.text.splitlines(keepends=True), text.splitlines(keepends=True))
     data["diff"] = "".join(difflib.unified_diff(*lines, f"a/{plan.path}", f"b/{plan.path}"))
-    agreeing = again(services, "--yes")
+    agreeing = same_command(services, "--yes")
     what = f"Change {plan.path} as {source.path} changed?"
     question = Decision.confirmation(
         "source.change", "plan", what, "Nothing else changes.", wording.truncate(data["diff"]).split("\n"),
@@ -222,7 +222,7 @@ def _write(services: Services, plan: Plan, before: str, text: str) -> None:
             raise Refusal(
                 "import.changed",
                 f"{plan.path} changed while you were asked; nothing was written.",
-                hint=again(services),
+                hint=same_command(services),
             )
         services.files.write_source(plan.path, text)
         services.trees.force((plan.path,))

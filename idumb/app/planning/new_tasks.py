@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from idumb.app.consent import phase_grants
 from idumb.app.contract import contract_versions, loading, plan_checks
-from idumb.app.core.services import Result, Services, again
+from idumb.app.core.services import Result, Services, same_command
 from idumb.app.planning import draft_plan, phase_context
 from idumb.app.planning.phase_context import PhaseLocation
 from idumb.app.review import amend, check_plan
@@ -106,7 +106,7 @@ def _completed(services: Services, request: NewPlan, where: PhaseLocation, read:
         raise Refusal(
             "plan.incomplete",
             f"The plan of phase {where.phase} needs {' and '.join(missing)}, and nobody answered at a terminal.",
-            hint=again(services, *(word for words in missing.values() for word in words)),
+            hint=same_command(services, *(word for words in missing.values() for word in words)),
         )
     _require_tasks(request.tasks, Action.of("plan", "new", where.phase))
     return request
@@ -155,7 +155,7 @@ def add(services: Services, request: Addition, shipped: Shipped, read: Read | No
     if not request.tasks and read is not None:
         request = replace(request, tasks=_asked_tasks(read, request.template))
     if not request.tasks:
-        raise InputError("plan.bad-task", "No task is named.", hint=again(services, *draft_plan.NEW_TASK))
+        raise InputError("plan.bad-task", "No task is named.", hint=same_command(services, *draft_plan.NEW_TASK))
     _require_tasks(request.tasks, Action.of("plan", "add-task", request.phase))
     template = _template(services, request.template, shipped)
     contract = loading.valid_contract(services, loading.load_phase(services, request.phase))
@@ -237,7 +237,7 @@ def _end_approval(services: Services, request: Addition, contract: Contract, tas
     if approval is None or approval["standing"] != LIVE:
         return False
     phase, names = contract.phase, wording.listed(tasks)
-    command = again(services, "--yes")
+    command = same_command(services, "--yes")
     choice = Choice("add", "add it", f"the approval by {approval['by']} ends; approve the phase again", command)
     question = Decision.confirmation(
         f"add-task.{contract.hash[:12]}",

@@ -15,7 +15,7 @@ from idumb.app.contract.changed_contract import ChangesSinceLock, since_lock
 from idumb.app.contract.contract_versions import NextVersion
 from idumb.app.contract.loading import Loaded
 from idumb.app.core import actions, run_lookup
-from idumb.app.core.services import Result, Services, again
+from idumb.app.core.services import Result, Services, same_command
 from idumb.app.history import rollback
 from idumb.app.review import ask_consent
 from idumb.app.session import operation
@@ -252,8 +252,8 @@ def _confirm(services: Services, request: Request, proposal: Proposal) -> None:
         raise Refusal(
             "amend.other-contract",
             f"--hash names {request.agreed[:16]}, but the amended contract is {new.hash[:16]}.",
-            hint=f"{again(services)} shows what changes",
-            details={"command": again(services), "expected": new.hash, "lines": changes},
+            hint=f"{same_command(services)} shows what changes",
+            details={"command": same_command(services), "expected": new.hash, "lines": changes},
         )
     if request.yes or request.agreed is not None:
         return
@@ -272,7 +272,7 @@ def _confirm(services: Services, request: Request, proposal: Proposal) -> None:
         f"Amend phase {phase} to version {difference.state.contract.version + 1} of its contract",
         "The run continues under the version that you agree to. Completed work stays as it is, and nothing runs now.",
         evidence,
-        Choice("amend", "write it and lock it", means, again(services, "--hash", new.hash)),
+        Choice("amend", "write it and lock it", means, same_command(services, "--hash", new.hash)),
         "do not change the plan",
         "nothing happens",
     )

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from idumb.app.contract import changed_contract, contract_versions, loading, plan_checks
 from idumb.app.core import actions, run_lookup
 from idumb.app.core.run_context import RunRequest
-from idumb.app.core.services import Services, again
+from idumb.app.core.services import Services, same_command
 from idumb.app.review import ask_consent
 from idumb.app.verify import recorded_elsewhere
 from idumb.app.worktree import preconditions
@@ -147,7 +147,7 @@ class _Forced(NamedTuple):
 
 def _forced(services: Services, contract: Contract, tasks: Sequence[str]) -> _Forced:
     runs = services.typed[:1] in (("execute-phase",), ("execute",))
-    command = again(services, "--force") if runs else Action.of("execute-phase", contract.phase, "--force")
+    command = same_command(services, "--force") if runs else Action.of("execute-phase", contract.phase, "--force")
     existing = _existing_target(services, contract, tasks)
     if existing is None:
         return _Forced(command, f" {command} runs it again on top of the existing work")
@@ -168,7 +168,7 @@ def _require_creatable(services: Services, contract: Contract, state: RunState) 
             "phase.created",
             f"Phase {contract.phase} cannot run again on top of run {state.number}: it creates {existing}, which"
             " exists.",
-            hint=f"First idumb rollback {contract.phase} --to start, then {again(services)}",
+            hint=f"First idumb rollback {contract.phase} --to start, then {same_command(services)}",
             details={"phase": contract.phase},
         )
 

@@ -17,7 +17,7 @@ from idumb.app.contract import changed_contract, run_lock
 from idumb.app.core import actions, questions, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.run_context import RunRequest
-from idumb.app.core.services import Result, Services, again
+from idumb.app.core.services import Result, Services, same_command
 from idumb.app.running import admission, run_lifecycle
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
@@ -67,9 +67,9 @@ def rehearse(services: Services, request: RunRequest) -> Result:
             ended = _run(copy, contract, newest, request, named_paths)
             return _answer(ended, services.settings.git.commit, run)
         except IdumbError as problem:
-            problem.step = again(services)
+            problem.step = same_command(services)
             words = "run the dry run again", "nothing of it remains that could continue"
-            problem.details["choices"] = actions.choice_rows((Choice("again", *words, again(services)),))
+            problem.details["choices"] = actions.choice_rows((Choice("again", *words, same_command(services)),))
             raise
 
 

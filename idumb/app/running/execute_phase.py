@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from idumb.app.contract import loading
 from idumb.app.core import actions
 from idumb.app.core.run_context import RunRequest
-from idumb.app.core.services import Result, Services, again
+from idumb.app.core.services import Result, Services, same_command
 from idumb.app.review import ask_consent
 from idumb.app.running import admission, run_lifecycle
 from idumb.app.session import operation
@@ -81,7 +81,7 @@ def run_quick(services: Services, quick_request: QuickRequest, request: RunReque
         raise Refusal(
             "quick.no-files",
             "Without a terminal you cannot review the changes, so name the files.",
-            hint=again(services, "--files", "PATH"),
+            hint=same_command(services, "--files", "PATH"),
         )
     preconditions.require_repository(services)
     number = QUICK.next_number((*(phase for phase, _ in services.plans.phases()), *services.log.phases()))
@@ -102,7 +102,7 @@ def run_quick(services: Services, quick_request: QuickRequest, request: RunReque
     except Refusal as refusal:
         refusal.details = {**refusal.details, "plan": path, "text": text}
         if refusal.code == "consent.other-hash":
-            refusal.step = again(services, "--approve", refusal.details["expected"])
+            refusal.step = same_command(services, "--approve", refusal.details["expected"])
         raise
     request = replace(request, phase=phase)
     services.plans.hold(phase, folder, sources)
