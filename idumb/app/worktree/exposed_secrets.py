@@ -62,8 +62,8 @@ def search(context: RunContext, attempt: Attempt) -> Attempt:
     """
     # A dry run commits nothing, and says what a run would ask.
     policies = (context.state.policy, context.services.settings.git.commit)
-    if COMMIT_TASK not in policies:
-        return attempt  # nobody commits it
+    if COMMIT_TASK not in policies or not context.services.redactor.knows_secrets():
+        return attempt  # nobody commits it, or nothing more can be found in it
     # A person may have committed his work himself.
     head = context.services.history.head() if attempt.task.is_human else attempt.before.head
     exposed = _added(context.services, context.work, head.commit, attempt.candidate, attempt.committed)
