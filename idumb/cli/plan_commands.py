@@ -161,7 +161,7 @@ def check_plan_command(
         if view == "diff":
             from idumb.app.contract import changed_contract
 
-            return _with_next(services, changed_contract.show(services, arguments.phase_id(phase, services.root)))
+            return _with_next(services, changed_contract.difference(services, arguments.phase_id(phase, services.root)))
         import gc
 
         if not run_checks:

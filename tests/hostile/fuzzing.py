@@ -303,7 +303,7 @@ def _amended_file(bench: Bench, chosen: random.Random, material: Material) -> Fu
     data = mutated([path.read_text(encoding="utf-8")], chosen)
 
     def ask(services: Container) -> Sequence[tuple[str, Result]]:
-        shown = [("plan.diff", changed_contract.show(services, "1"))]
+        shown = [("plan.diff", changed_contract.difference(services, "1"))]
         return [*shown, ("plan.amend", amend.amend(services, amend.Request("1", from_file=True), "pat"))]
 
     return Fuzzed("amended plan", bench.stopped, path, data, ask)

@@ -188,7 +188,7 @@ class ChangesSinceLock(Struct, frozen=True):
     diff: plan_diff.PlanDiff
 
 
-def show(services: Services, phase: str) -> Result:
+def difference(services: Services, phase: str) -> Result:
     """`idumb check-plan N --diff`: compare the plans with those that the newest run locked. Reads only."""
     now = loading.require_contract(services, phase)
     state = run_lookup.require_run(services, now.phase)

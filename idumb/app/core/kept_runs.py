@@ -55,7 +55,7 @@ def refusal(run: RunState) -> Refusal:
     )
 
 
-def kept(services: Services) -> dict[str, Any]:
+def counts(services: Services) -> dict[str, Any]:
     """Return how many runs keep snapshots, how many of them newer ones replaced, and both in words; "" for none."""
     starts = services.log_files.starts()
     runs = {start.run for start in starts} - freed(services).keys()

@@ -67,7 +67,7 @@ def _view(services: Services) -> tuple[dict[str, Any], Action | None]:
         "initialised": initialised,
         "phases": phases,
         "decisions": others,
-        "kept": kept_runs.kept(services),
+        "kept": kept_runs.counts(services),
         "next": {**({} if phase is None else {"phase": phase}), **row, "why": why},
     }
     return shown, following

@@ -60,7 +60,7 @@ def approve(services: Services, request: Request) -> Result:
     outdated = tuple(grant for grant in valid if set(grant.accepted) - set(request.accept))
     no_longer = tuple(dict.fromkeys(t for grant in outdated for t in grant.accepted if t not in request.accept))
     covered = (
-        *lines(services, contract, approval),
+        *approval_lines(services, contract, approval),
         *(f"this approval ends the acceptance of {task}" for task in no_longer),
         *_question_lines(contract, approval, unjudged),
     )
@@ -281,7 +281,7 @@ def _confirm(services: Services, contract: Contract, approval: Grant, covered: t
         raise Refusal("approval.not-given", words, hint=question.choices[0].command, details=details)
 
 
-def lines(services: Services, contract: Contract, approval: Grant) -> Iterable[str]:
+def approval_lines(services: Services, contract: Contract, approval: Grant) -> Iterable[str]:
     """Yield everything that the approval covers, in words and in full."""
     yield from ask_consent.contract_lines(services, contract, approval.parts, _ALL_PATHS)
     tools = sorted({s.tool for t in contract.tasks.values() for s in t.steps})

@@ -59,7 +59,7 @@ class Look(Struct, frozen=True):
         if size is None:
             yield health.warn(health.NOT_EXAMINED, means="git cannot read all that is kept; see log.refs and git.refs")
             return
-        words = kept_runs.kept(self.services)["words"] or "Kept: no snapshots of runs"
+        words = kept_runs.counts(self.services)["words"] or "Kept: no snapshots of runs"
         yield health.passed(f"{words}. On disk: {size / 1e6:.1f} MB that only idumb keeps")
 
     def refs(self) -> Iterator[Symptom]:
