@@ -34,7 +34,7 @@ BUILD, PROOF, PROVE = "build", "proof", "prove"
 MARK = "attempt"
 """The file in idumb's git folder that says that an attempt works in a checkout."""
 _MANY = 1000
-_CHECKED, _PREPARED = "checked", "prepared"
+_CHECKED = "checked"
 _RUN = re.compile(r"/runs/([^/]+)/")
 _REF = re.compile(r"refs/idumb(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+")
 _FINAL = frozenset(
@@ -100,7 +100,7 @@ class Checkout:
         self._is_control = False  # see `renew`
         self._is_stale = use == BUILD  # programs left something; a command begins without what git ignores
         self.provided: tuple[str, ...] = ()
-        self.prepared: tuple[str, ...] = tuple(filter(None, self._git.read(_PREPARED).split("\0")))
+        self.prepared = self._prepared.paths
         self.cached: tuple[str, ...] = ()
         self._keep_left()
 
@@ -224,7 +224,6 @@ class Checkout:
 
         def install() -> None:
             self.prepared = ()  # if it fails or is killed, the next `show` removes what it made
-            self._git.remove(_PREPARED)
             run()
             if changed := self.restore():
                 raise errors.Refusal(
@@ -238,7 +237,6 @@ class Checkout:
         key = canonical_json.digest([identity, self.root, *locks])
         self._is_stale = True
         self.prepared = self._prepared.ensure(self.top, key, self._untracked, install, self._shown[0])
-        self._git.write(_PREPARED, os.fsencode("\0".join(self.prepared)))
         self._is_stale, self._is_prepared = False, True
         self._visible.show(self.top, self._shown[1], self._git.hide((*self.provided, *self.prepared)))
         self.refresh()

@@ -237,6 +237,10 @@ class Prepared:
         self._done = os.path.join(state, _DONE)
         self._manifest = load(self._done)
 
+    @property
+    def paths(self) -> tuple[str, ...]:
+        return self._manifest.paths
+
     def ensure(
         self, root: str, key: str, others: Callable[[], set[str]], run: Callable[[], None], tree: str = ""
     ) -> tuple[str, ...]:
