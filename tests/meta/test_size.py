@@ -12,7 +12,7 @@ BUDGETS = {
     "composition": 690,
     "cli, views": 4_239,
     "see and steer": 1_971,
-    "git": 4_412,
+    "git": 4_411,
     "store": 1_678,
     "system": 2_128,
     "gates": 1_840,

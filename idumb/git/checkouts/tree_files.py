@@ -56,19 +56,15 @@ class CheckoutGitDir(GitDir):
     def without_required_filters(self, arguments: Sequence[str], stdin: bytes = b"") -> git_program.Result:
         """Run a command on the files of the tree that is shown. If a filter fails, a file is as in the commit.
 
-        Nothing is forced to disk, because after a power cut the folder is made again.
+        Nothing is forced to disk, because after a power cut the folder is made again. Raises Tampered.
         """
         self.remove(f"{SHOWN}.lock")  # of a git that was killed
-        self._require_own_index()
+        present = self.stamp()
+        if present is not None and self._written not in (None, present):
+            raise Tampered(SHOWN)  # a program wrote the index: it could say that a file is as in the tree
         result = self.git(["-c", "core.fsync=none", *self.lenient, *arguments], stdin)
         self._written = self.stamp()
         return result
-
-    def _require_own_index(self) -> None:
-        """Raise Tampered if a program wrote the index: it could say that a file is as in the tree."""
-        present = self.stamp()
-        if present is not None and self._written not in (None, present):
-            raise Tampered(SHOWN)
 
     def hide(self, paths: Sequence[str]) -> bytes:
         """Let git ignore untracked paths; return all rules of that file."""
