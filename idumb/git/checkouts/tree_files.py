@@ -81,7 +81,7 @@ class CheckoutGitDir(GitDir):
         """
         for name in os.listdir(self.path):
             if name.endswith(".tmp"):
-                self.remove(name)
+                private_folders.remove_tree(os.path.join(self.path, name))
         for name in ("info", "refs"):
             private_folders.make(os.path.join(self.path, name))
         files = {"HEAD": b"ref: refs/heads/none\n", **self.user.in_folder(self.path, {"core.safecrlf": "false"})}
@@ -231,7 +231,7 @@ class TreeFiles:
         }
         if not files:
             return {}
-        with tempfile.TemporaryDirectory(dir=self._folder.path) as folder:
+        with tempfile.TemporaryDirectory(".tmp", dir=self._folder.path) as folder:
             variables = {
                 "GIT_INDEX_FILE": os.path.join(folder, "index"),
                 "GIT_WORK_TREE": os.path.join(folder, "files"),

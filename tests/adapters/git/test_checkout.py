@@ -16,7 +16,7 @@ import pytest
 
 from idumb.app.ports import Conflict
 from idumb.domain.errors import Refusal
-from idumb.git import discover
+from idumb.git import discover, tree_objects
 from idumb.git.checkouts import checkout as checkout_module
 from idumb.git.checkouts import untracked
 from idumb.git.checkouts.checkout import BUILD, PROVE, Checkout
@@ -291,6 +291,34 @@ def test_kept_files_are_in_the_tree_of_a_commit_as_git_would_store_them(sandbox:
     assert checkout.committed(base, kept, ["a.txt"]) == sandbox.git("write-tree")
     show(checkout, sandbox)
     assert shown(checkout)["a.txt"] == b"one\r\n"
+
+
+def test_a_file_of_the_user_s_stays_executable_if_git_ignores_modes(sandbox: GitSandbox, proof: Take) -> None:
+    sandbox.write_all({"a": "1\n", "b": "1\n"})
+    sandbox.commit()
+    sandbox.git("config", "core.fileMode", "false")
+    (sandbox.root / "a").chmod(0o755)
+    written = proof(BUILD).checked_out(tree(sandbox), ["a", "b"])
+    assert [mode for mode, _ in sandbox.tree(written).values()] == ["100755", "100644"]
+
+
+def test_what_a_killed_command_checked_out_beside_it_goes(
+    sandbox: GitSandbox, proof: Take, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    sandbox.write_all({".gitattributes": "*.txt text\n", "a.txt": "a\n"})
+    sandbox.commit()
+    checkout, own = proof(BUILD), sandbox.git_dir / "idumb/checkouts/build-1"
+    show(checkout, sandbox)
+    before = checkouts.names(own)
+    with monkeypatch.context() as patched:
+        patched.setattr(tree_objects, "store", lambda *_: os.kill(os.getpid(), signal.SIGKILL))
+        if (process := os.fork()) == 0:
+            checkout.checked_out(tree(sandbox), ["a.txt"])
+        assert os.waitpid(process, 0)[1] == signal.SIGKILL
+    assert checkouts.names(own) != before
+    checkouts.close(checkout)
+    proof(BUILD)
+    assert checkouts.names(own) == before
 
 
 def test_patches_and_restores_write_what_git_checks_out(sandbox: GitSandbox, proof: Take) -> None:
