@@ -41,21 +41,18 @@ def test_words_about_the_work_report_no_failure(words: str) -> None:
     assert failure_words.of_error({"message": words}) is None
 
 
-def test_a_model_that_an_agent_names_without_a_code_is_unknown() -> None:
-    assert failure_words.of_words("session/prompt failed: Internal error: model: that-one") == agent.UNKNOWN_MODEL
-
-
 @every(
-    "words",
+    "words, kind",
     [
-        '{"type":"error","url":"https://api.example.com/v1/messages","status":529}',
-        "POST https://api.example.com/v1/messages 429",
-        "HTTP/1.1 429 Too Many Requests",
-        "unexpected status 429",
+        ('{"type":"error","url":"https://api.example.com/v1/messages","status":529}', agent.RATE_LIMITED),
+        ("POST https://api.example.com/v1/messages 429", agent.RATE_LIMITED),
+        ("HTTP/1.1 429 Too Many Requests", agent.RATE_LIMITED),
+        ("unexpected status 429", agent.RATE_LIMITED),
+        ("session/prompt failed: Internal error: model: that-one", agent.UNKNOWN_MODEL),
     ],
 )
-def test_a_number_that_is_called_a_status_names_the_kind(words: str) -> None:
-    assert failure_words.of_words(words) == agent.RATE_LIMITED
+def test_a_status_or_a_model_without_a_code_names_the_kind(words: str, kind: str) -> None:
+    assert failure_words.of_words(words) == kind
 
 
 @every(

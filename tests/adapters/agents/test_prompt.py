@@ -54,6 +54,7 @@ def test_the_builder_s_prompt_has_everything_it_is_judged_by() -> None:
     text = prompt.render(REQUEST)
     for part in (
         "# T1-01: Slugs",
+        "Turn $title into a slug, for $5.",
         "AC-1: it works — `` echo `date` ``",
         "AC-2: it reads well\n  - read it aloud",
         "- `pytest -q`",
@@ -88,10 +89,6 @@ def test_a_validator_is_asked_for_evidence_with_any_template() -> None:
         text = prompt.render(replace(REQUEST, role=VALIDATOR, template=template))
         assert text.count(form) == (template is None)
     assert form not in prompt.render(REQUEST)
-
-
-def test_text_of_the_task_is_inserted_unchanged() -> None:
-    assert "Turn $title into a slug, for $5." in prompt.render(REQUEST)
 
 
 def test_feedback_of_the_previous_attempt_is_in_the_prompt() -> None:

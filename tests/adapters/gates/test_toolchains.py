@@ -165,6 +165,7 @@ def test_a_program_on_path_or_named_by_its_path_that_changed_is_named(tmp_path: 
     (tmp_path / "bin/notes").touch()
     assert names(f"{own} x && make", tmp_path / "bin") == [str(own), str(compiler)]
     assert names(f"{own} x && make", tmp_path / "bin", since=max(now(compiler), now(own))) == []
+    assert names("true", Path("/usr/bin"), Path("/bin")) == [], "only an administrator can replace it"
 
 
 def test_a_link_is_as_new_as_what_it_leads_to(tmp_path: Path) -> None:
@@ -193,21 +194,16 @@ def test_what_tools_find_above_the_tree_is_named(tmp_path: Path, place: str) -> 
     assert names("npm test", above=tmp_path) == [str(tmp_path / place)]
 
 
-def test_packages_that_were_installed_for_python_are_named(tmp_path: Path) -> None:
+def test_packages_that_were_installed_for_python_or_by_the_user_are_named(tmp_path: Path) -> None:
     interpreter, packages = script(tmp_path / "bin/python3"), tmp_path / "lib/python3.11/site-packages"
     packages.mkdir(parents=True)
     since = max(now(packages), now(interpreter))
     assert names("pytest", tmp_path / "bin", since=since) == []
+    assert toolchains.changed("pytest", [], [], [], since, str(tmp_path)) == ()
     (packages / "installed").mkdir()
-    assert names("pytest", tmp_path / "bin", since=now(packages) - 1) == [str(packages)]
-
-
-def test_packages_of_the_user_are_named(tmp_path: Path) -> None:
-    packages = tmp_path / "lib/python3.11/site-packages"
-    packages.mkdir(parents=True)
-    changed = toolchains.changed("pytest", [], [], [], now(packages) - 1, str(tmp_path))
-    assert changed == (str(packages),)
-    assert toolchains.changed("pytest", [], [], [], now(packages), str(tmp_path)) == ()
+    since = now(packages) - 1
+    assert names("pytest", tmp_path / "bin", since=since) == [str(packages)]
+    assert toolchains.changed("pytest", [], [], [], since, str(tmp_path)) == (str(packages),)
 
 
 def test_files_of_toolchains_and_a_folder_that_is_missing(tmp_path: Path) -> None:
@@ -215,10 +211,6 @@ def test_files_of_toolchains_and_a_folder_that_is_missing(tmp_path: Path) -> Non
     assert names("x", tmp_path / "none", files=(f"{tmp_path}/config.toml", f"{tmp_path}/gone")) == [
         f"{tmp_path}/config.toml"
     ]
-
-
-def test_a_program_that_only_an_administrator_can_replace_is_not_looked_at() -> None:
-    assert names("true", Path("/usr/bin"), Path("/bin")) == []
 
 
 def test_at_most_twenty_are_named(tmp_path: Path) -> None:

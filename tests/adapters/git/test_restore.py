@@ -345,26 +345,17 @@ def forced(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return paths
 
 
-def test_each_folder_is_synced_once_however_many_paths_are_restored(
+def test_each_folder_that_changed_is_synced_once_however_many_paths_are_restored(
     sandbox: GitSandbox, trees: GitTrees, forced: list[str]
 ) -> None:
-    """R-GIT-2."""
+    """R-GIT-2: also one that lost a file or a folder."""
     names = [f"d{number % 3}/f{number}" for number in range(30)]
-    base, after = edited(sandbox, trees, dict.fromkeys(names, "1"), dict.fromkeys(names, "2"))
-    forced.clear()
-    assert trees.restore(base, after, names) == ()
-    assert sorted(path for path in forced if (sandbox.root / path).is_dir()) == ["d0", "d1", "d2"]
-
-
-def test_folders_that_lost_a_file_or_a_folder_are_synced(
-    sandbox: GitSandbox, trees: GitTrees, forced: list[str]
-) -> None:
-    """R-GIT-2."""
     new = dict.fromkeys(("d/new", "e/f/one/two/new"), "1")
-    base, after = edited(sandbox, trees, {"d/stays": "1", "e/f/stays": "1"}, new)
+    before = dict.fromkeys([*names, "d/stays", "e/f/stays"], "1")
+    base, after = edited(sandbox, trees, before, {**dict.fromkeys(names, "2"), **new})
     forced.clear()
-    assert trees.restore(base, after, [*new]) == ()
-    assert sorted(forced) == ["d", "e/f"]
+    assert trees.restore(base, after, [*names, *new]) == ()
+    assert sorted(path for path in forced if (sandbox.root / path).is_dir()) == ["d", "d0", "d1", "d2", "e/f"]
 
 
 def test_what_a_killed_restore_wrote_is_forced_to_disk_by_the_next(

@@ -18,10 +18,10 @@ from idumb.domain import errors
 from idumb.git import discover, refs
 from idumb.git.history import GitHistory
 from idumb.git.trees import GitTrees
+from tests.adapters.git.conftest import REF
 from tests.support.errors import refusing
 from tests.support.gitrepo import GitSandbox
 
-REF = "refs/idumb/worktrees/main/runs/r1/T1/1/base"
 HEAD = "refs/idumb/worktrees/main/head"
 _HOOKS = (
     "pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "post-checkout", "post-index-change",

@@ -140,10 +140,6 @@ def test_a_backup_has_every_event_and_can_replace_the_log(
     assert opened.log.verify().broken_at is None
 
 
-def test_a_backup_to_a_missing_folder_is_refused(files: SqliteLogFiles, tmp_path: Path) -> None:
-    assert code_of(lambda: files.back_up(str(tmp_path / "none" / "b.db"))) == "backup.no-folder"
-
-
 def test_a_damaged_backup_is_never_called_valid(opened: OpenedLog, files: SqliteLogFiles, tmp_path: Path) -> None:
     backup = tmp_path / "backup.db"
     files.back_up(str(backup))
@@ -154,7 +150,8 @@ def test_a_damaged_backup_is_never_called_valid(opened: OpenedLog, files: Sqlite
     for damaged in (b"", b"text", whole[:5000], b"x" * len(whole)):
         backup.write_bytes(damaged)
         assert code_of(lambda: files.check_backup(str(backup))) == "store.corrupt"
-    assert code_of(lambda: files.check_backup(str(tmp_path / "none"))) == "backup.missing"
+    assert code_of(files.check_backup, str(tmp_path / "none")) == "backup.missing"
+    assert code_of(files.back_up, str(tmp_path / "none" / "b.db")) == "backup.no-folder"
 
 
 def test_a_backup_of_another_log_is_recognized(files: SqliteLogFiles, tmp_path: Path) -> None:

@@ -53,8 +53,10 @@ def first_line(process: subprocess.Popen[str]) -> str:
 
 @pytest.fixture
 def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
+    """Another process, which is the owner."""
     process = python.start(HOLDER, tmp_path)
     try:
+        assert first_line(process) == "1"
         yield process
     finally:
         process.kill()
@@ -62,7 +64,6 @@ def holder(tmp_path: Path) -> Iterator[subprocess.Popen[str]]:
 
 
 def test_a_second_executor_gets_the_name_of_the_owner(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
-    assert first_line(holder) == "1"
     with pytest.raises(Refusal) as caught:
         OpenedLog(tmp_path).owner.acquire("second")
     refusal = caught.value
@@ -83,7 +84,6 @@ def test_after_a_killed_owner_the_next_one_gets_a_higher_token_at_once(
     tmp_path: Path, holder: subprocess.Popen[str]
 ) -> None:
     """R-LOG-6."""
-    assert first_line(holder) == "1"
     holder.kill()
     holder.communicate()
     opened = OpenedLog(tmp_path)
@@ -137,7 +137,6 @@ def test_of_an_owner_that_cannot_be_seen_from_here_the_lock_decides(
     tmp_path: Path, holder: subprocess.Popen[str], change: dict[str, str]
 ) -> None:
     """R-LOG-6: a container was killed, or the repository is on a shared disk."""
-    assert first_line(holder) == "1"
     change_card(tmp_path, change)
     opened = OpenedLog(tmp_path)
     assert (opened.owner.holder() or {})["standing"] == owner_card.ELSEWHERE
@@ -237,7 +236,6 @@ def test_an_owner_that_notices_only_at_its_release_that_it_was_overtaken_leaves_
 def test_a_process_that_became_the_owner_again_is_not_asked_to_stop_as_the_earlier_one(
     tmp_path: Path, holder: subprocess.Popen[str]
 ) -> None:
-    assert first_line(holder) == "1"
     asking = OpenedLog(tmp_path).owner
     shown = asking.holder()
     assert shown is not None
@@ -264,7 +262,6 @@ def test_a_lock_file_that_is_replaced_before_it_is_locked_is_not_the_lock(
 
 def test_only_the_exact_process_is_signalled(holder: subprocess.Popen[str]) -> None:
     """A reused process id belongs to another process."""
-    assert first_line(holder) == "1"
     started = process_tree.process_started(holder.pid)
     assert started is not None
     assert not process_end.signal_process(holder.pid, started + 1, signal.SIGKILL)

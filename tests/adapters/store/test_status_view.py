@@ -58,12 +58,6 @@ def test_no_record_with_a_flipped_byte_is_shown(place: Place) -> None:
             assert place.read() in (None, VIEW), at
 
 
-def test_a_written_record_is_read_back(place: Place) -> None:
-    assert place.read() is None
-    place.write()
-    assert place.read() == VIEW
-
-
 CHANGES: dict[str, Callable[[Place], object]] = {
     "an event more": lambda place: place.opened.append(place.fence),
     "an edited plan": lambda place: (place.root / PLAN).write_text("a longer plan"),
@@ -128,7 +122,8 @@ def test_a_record_made_during_a_write_is_never_current(place: Place) -> None:
     assert place.read() is None
 
 
-def test_the_record_of_another_working_tree_is_not_used(place: Place, tmp_path: Path) -> None:
+def test_a_written_record_is_read_back_in_its_working_tree_alone(place: Place, tmp_path: Path) -> None:
+    assert place.read() is None
     status_view.write(str(place.folder), str(place.root), VIEW, [])
     assert place.read() == VIEW
     assert status_view.read(str(place.folder), str(tmp_path)) is None
