@@ -101,16 +101,11 @@ def test_an_undone_rollback_brings_the_answer_back_with_the_work(project: Projec
     assert proof(project.json("verify-work", "1")) == "passed"
 
 
-def added(project: Project) -> None:
-    place = project.folder.parent / "task.md"
-    place.write_text(making("T1-02", "y.py"), encoding="utf-8")
-    assert project.json("amend", "1", "--add-task", str(place), "--yes").code == 0
-
-
 @pytest.mark.nightly
 def test_an_answer_does_not_count_for_work_that_an_amendment_adds(answered: Project) -> None:
     """R-PLAN-12, R-LOCK-8."""
-    added(answered)
+    place = answered.repo.write("../task.md", making("T1-02", "y.py"))
+    assert answered.json("amend", "1", "--add-task", str(place), "--yes").code == 0
     assert listed(answered) == []
     assert answered.json("decide", QUESTION, "yes").error["code"] == "decision.void"
     built_again(answered)

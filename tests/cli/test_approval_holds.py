@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import shlex
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +15,6 @@ import pytest
 from tests.cli.test_repository_states import at_terminal
 from tests.support import approvals, seed
 from tests.support import project as projects
-from tests.support.answer import Answer
 from tests.support.approvals import CHECK, STRICT, approve, contract, may_start, refused, run, strict_task
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared, prepared_project
@@ -56,12 +56,7 @@ def _ran(sandbox: GitSandbox, mode: str) -> Project:
     return project
 
 
-def _ran_guided(sandbox: GitSandbox) -> Project:
-    return _ran(sandbox, "guided")
-
-
-def _ran_strict(sandbox: GitSandbox) -> Project:
-    return _ran(sandbox, "strict")
+_ran_guided, _ran_strict = (partial(_ran, mode=mode) for mode in ("guided", "strict"))
 
 
 @pytest.fixture
@@ -69,16 +64,12 @@ def ran(prepared: Prepared, mode: str) -> Project:
     return prepared.get(_ran_strict if mode == "strict" else _ran_guided)
 
 
-def _verify(project: Project) -> Answer:
-    return project.json("verify-work", "1")
-
-
 @MODES
 def test_verification_runs_nothing_under_a_void_approval(ran: Project, mode: str) -> None:
     """R-LOCK-4."""
     project = ran
     project.repo.write(CHECK, EDITED)
-    answer = _verify(project)
+    answer = project.json("verify-work", "1")
     if mode == "strict":
         assert [c["id"] for c in refused(answer, "approval.void")["choices"]] == ["put-back", "approve", "no"]
     else:

@@ -28,15 +28,10 @@ BROKEN = task(
 )
 
 
-def replying(project: Project) -> str:
-    """An agent that works in a copy and answers with text from the project."""
-    return f"cat > told.md; cat '{project.folder}/reply.md'\n"
-
-
 def _failed(sandbox: GitSandbox) -> Project:
-    """T1-01 is done, T1-02 failed twice."""
+    """T1-01 is done, T1-02 failed twice. The debugger works in a copy and answers with text from the project."""
     project = projects.create(sandbox)
-    (project.folder / "agent.sh").write_text(replying(project), encoding="utf-8")
+    project.repo.write("agent.sh", f"cat > told.md; cat '{project.folder}/reply.md'\n")
     project.repo.commit("agent")
     project.configure(ROLES + CEILING)
     project.plan([making("T1-01", "a.txt"), BROKEN])

@@ -208,19 +208,15 @@ def chancy(project: Project, more: str = "") -> None:
     rewrite(program_of(project), f'#!/bin/sh\necho x >> {counter}\nwc -l < {counter} > "$IDUMB_TASK.txt"\n{more}')
 
 
-def run_and_roll_back(project: Project) -> Project:
+def _once(sandbox: GitSandbox) -> Project:
+    """A phase that ran and was rolled back, with a builder that never writes the same file twice."""
+    project = projects.create(sandbox)
+    chancy(project)
     project.configure(CONFIG.format(program=program_of(project)))
     project.plan([built("T1-01")])
     assert run(project, "--no-verify").code == 0
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
     return project
-
-
-def _once(sandbox: GitSandbox) -> Project:
-    """A phase that ran and was rolled back, with a builder that never writes the same file twice."""
-    project = projects.create(sandbox)
-    chancy(project)
-    return run_and_roll_back(project)
 
 
 @pytest.fixture

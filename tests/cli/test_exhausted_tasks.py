@@ -15,20 +15,11 @@ QUESTION = "T1-02.exhausted.3"
 CHOICES = ["retry", "accept", "skip", "roll-back"]
 
 
-def failing(path: str = "b.txt", **more: str) -> str:
-    """T1-02 leaves a file that its check does not accept."""
-    steps = [shell(f"echo w > {path}")]
-    return task("T1-02", files=f"create `{path}`", check=f"grep -q right {path}", steps=steps, **more)
-
-
-def planned(project: Project, second: str, *, head: str = "") -> Project:
-    tasks = [making("T1-01", "a.txt"), second, making("T1-03", "c.txt"), making("T1-04", "d.txt", after="T1-02")]
-    project.plan(tasks, head=head)
-    return project
-
-
 def _exhausted(sandbox: GitSandbox) -> Project:
-    project = planned(projects.create(sandbox), failing())
+    """T1-02 left a file that its check does not accept, and T1-04 needs it."""
+    project = projects.create(sandbox)
+    wrong = task("T1-02", files="create `b.txt`", check="grep -q right b.txt", steps=[shell("echo w > b.txt")])
+    project.plan([making("T1-01", "a.txt"), wrong, making("T1-03", "c.txt"), making("T1-04", "d.txt", after="T1-02")])
     ended = run(project)
     assert (ended.code, ended.error["details"]["decisions"]) == (1, [QUESTION])
     return project
@@ -91,18 +82,13 @@ def test_after_the_last_attempt_a_decision_waits_and_independent_tasks_continue(
     assert decisions(project) == [QUESTION]  # to resume asks nothing again
 
 
-def echoing(sandbox: GitSandbox) -> Project:
+def _echoed(sandbox: GitSandbox) -> Project:
     """The builder of T1-02 records its prompt beside the repository; its check passes only with the right guidance."""
     project = projects.create(sandbox)
     argv = '[sh, -c, "cat > b.txt; echo $IDUMB_ATTEMPT >> b.txt; cp b.txt $IDUMB_REPOSITORY/../told"]'
     project.configure(f"bindings:\n  echo: {{adapter: command, argv: {argv}}}\nrun: {{max_attempts: 1}}\n")
     check = "grep -q 'use [b]lue' b.txt"
     project.plan([task("T1-02", files="create `b.txt`", check=check, fields="- **Builder:** echo\n")])
-    return project
-
-
-def _echoed(sandbox: GitSandbox) -> Project:
-    project = echoing(sandbox)
     assert run(project, "--no-verify").code == 1
     return project
 

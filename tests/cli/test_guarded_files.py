@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from idumb.git import git_program
 from tests.support import approvals
 from tests.support import project as projects
 from tests.support.answer import Answer
@@ -76,3 +77,11 @@ def test_a_guided_run_names_what_changed_without_values_and_goes_on(project: Pro
     assert warning.startswith("While T1-02 ran, files changed that decide what git runs: ~/gitconfig (safe.directory,")
     assert "url.*.insteadof" in warning
     assert "t0ken" not in answer.out
+
+
+def test_no_variable_that_redirects_git_or_sets_its_configuration_reaches_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that they name can be planted."""
+    names = {"GIT_DIR", "GIT_INDEX_FILE", "GIT_CONFIG_COUNT", "GIT_CONFIG_KEY_0", "GIT_CONFIG_PARAMETERS"}
+    for name in names:
+        monkeypatch.setenv(name, "1")
+    assert names.isdisjoint(git_program.environment("/"))

@@ -212,12 +212,6 @@ def test_a_handoff_folder_that_tasks_could_write_is_reported_and_refused(sandbox
 BUILDS = 'printf x >> "$IDUMB_REPOSITORY/../called"; printf done >> a.txt'
 
 
-def configure(project: Project, *, options: str = "", more: str = "", builder: str = "builder: builds\n") -> None:
-    argv = json.dumps(["sh", "-c", BUILDS])
-    bindings = f"bindings:\n  builds: {{adapter: command, argv: {argv}}}\n  away: {{adapter: handoff{options}}}\n"
-    project.configure(f"{builder}validator: away\n{more}{bindings}")
-
-
 def request_files(project: Project) -> list[Path]:
     folder = project.folder / ".git/idumb/worktrees/main/handoffs"
     return sorted(p for p in folder.glob("T1-01-validator-*.md") if not p.name.endswith(".answer.md"))
@@ -237,7 +231,9 @@ def test_the_work_waits_and_is_not_repeated(project: Project, builder: str) -> N
     fields = before if builder else ""
     steps = [] if builder else [projects.write("a.txt", "done")]
     project.plan([task("T1-01", files="create `a.txt`", check="grep -qx done a.txt", fields=fields, steps=steps)])
-    configure(project, builder=builder)
+    argv = json.dumps(["sh", "-c", BUILDS])
+    bindings = f"{{builds: {{adapter: command, argv: {argv}}}, away: {{adapter: handoff}}}}"
+    project.configure(f"{builder}validator: away\nbindings: {bindings}\n")
     waits = run(project)
     assert waits.code == 5, waits
     assert waits.data["tasks"][0]["status"] == "waiting"

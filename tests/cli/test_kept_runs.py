@@ -8,8 +8,6 @@ import pytest
 
 from idumb.system import clock
 from tests.support import ended_runs
-from tests.support import project as projects
-from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared
 from tests.support.project import Project, failing_task, making, shell, task
 
@@ -86,41 +84,26 @@ def test_the_snapshots_of_a_finished_run_are_freed_after_the_days_that_the_setti
     assert all("base" in names(project, run) for run in others)
 
 
-def undone(sandbox: GitSandbox) -> Project:
-    """Phase 1 was done, rolled back, and is done again; no commit has the trees of its snapshots."""
-    project = projects.create(sandbox)
-    sandbox.write("untracked.txt", "in every snapshot")
+@pytest.mark.nightly
+def test_what_needs_freed_snapshots_is_refused(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No commit has the trees of the snapshots: the phase was done and rolled back, and is done again and verified."""
+    project.repo.write("untracked.txt", "in every snapshot")
     project.plan([making("T1-01", "a.txt")])
     assert project.execute().code == 0
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
     assert project.quick(*project.undoing()).code == 0
     assert project.quick("verify-work", "1").code == 0
-    (sandbox.root / "untracked.txt").unlink()
-    return project
-
-
-@pytest.fixture
-def freed(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """Phase 1 is verified, and its snapshots were freed and removed."""
-    project = prepared.get(undone)
+    project.repo.remove("untracked.txt")
     project.configure(KEEP)
     later(monkeypatch, 31)
     execute_second_phase(project)
     project.repo.git("gc", "--quiet", "--prune=now")
-    return project
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize(
-    "command",
-    [("rollback", "1", "--to", "start", "--yes"), ("show", "T1-01", "--diff"), ("verify-work", "1")],
-)
-def test_what_needs_freed_snapshots_is_refused(freed: Project, command: tuple[str, ...]) -> None:
-    before = freed.repo.ledger()
-    error = freed.quick(*command, "--json").error
-    assert error["code"] == "snapshots.freed"
-    assert error["message"].startswith("The snapshots of run 1 of phase 1 were freed")
-    assert freed.repo.ledger() == before
+    before = project.repo.ledger()
+    for command in (("rollback", "1", "--to", "start", "--yes"), ("show", "T1-01", "--diff"), ("verify-work", "1")):
+        error = project.json(*command).error
+        assert error["code"] == "snapshots.freed"
+        assert error["message"].startswith("The snapshots of run 1 of phase 1 were freed")
+        assert project.repo.ledger() == before
 
 
 @pytest.mark.nightly
@@ -135,11 +118,6 @@ def test_a_run_that_is_not_finished_is_never_freed_nor_one_that_it_continues(
     execute_second_phase(project)
     assert all("base" in names(project, run) for run in runs(project))
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
-
-
-@pytest.fixture
-def project(sandbox: GitSandbox) -> Project:
-    return projects.create(sandbox, files={"README.md": "# A project\n", ".gitignore": "node_modules/\n"})
 
 
 @pytest.mark.nightly

@@ -120,10 +120,6 @@ def test_foreign_files_are_left_or_kept(sandbox: GitSandbox) -> None:
 project = prepared_project(ended_runs.done)
 
 
-def first_run(project: Project) -> str:
-    return str(project.events("--kind", "run.started")[0]["run"])
-
-
 def test_a_backup_is_written_and_verified_and_damage_is_reported(project: Project, tmp_path: Path) -> None:
     file = str(tmp_path / "log.backup")
     written = project.quick("backup", file, "--json")
@@ -149,7 +145,7 @@ def test_events_of_a_live_run_are_never_archived(project: Project) -> None:
 def test_a_replaced_run_is_archived_and_still_verified_and_its_projections_are_rebuilt(prepared: Prepared) -> None:
     """R-LOG-4: earlier runs of a phase keep their lines in `state.json`."""
     project = prepared.get(ended_runs.replaced)
-    first = first_run(project)
+    first = project.events("--kind", "run.started")[0]["run"]
     newest = project.quick("log", "1", "--json").data
     assert newest["run"] != first
     assert project.quick("archive", "--keep-runs", "2", "--json").data["moved"] == 0

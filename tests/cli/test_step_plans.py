@@ -55,10 +55,6 @@ def execute(project: Project, *flags: str, path: str = PLAN, verify: bool = Fals
     return project.json("execute", path, *flags, *(() if verify else ("--no-verify",)))
 
 
-def tolerant(command: str, *scope: str) -> dict[str, Any]:
-    return {**shell(command), "continue_on_error": True, **({"scope": list(scope)} if scope else {})}
-
-
 def test_a_step_plan_runs_only_after_approval(project: Project) -> None:
     """R-PLAN-7, R-LOCK-4: it is strict by nature; guided consent is not enough."""
     put(project, write("a.txt", "x\n"))
@@ -144,8 +140,8 @@ def test_a_step_that_may_fail_does_not_stop_the_plan_and_never_counts_as_passed(
         {"tool": "run", "intent": "w", "arguments": {"argv": ["no-such-program"]}},
         {**shell("sleep 60"), "timeout": 1},
     ]
-    steps = [tolerant("echo half > out.txt; exit 3", "out.txt"), *({**s, "continue_on_error": True} for s in failing)]
-    put(project, *steps, write("a.txt", "x\n"))
+    half = {**shell("echo half > out.txt; exit 3"), "scope": ["out.txt"]}
+    put(project, *({**step, "continue_on_error": True} for step in (half, *failing)), write("a.txt", "x\n"))
     done = execute(project)
     assert done.code == 0, done.out
     assert [t["status"] for t in done.data["tasks"]] == ["completed"] * 6

@@ -13,21 +13,10 @@ from tests.support.plans import run
 from tests.support.project import Project, edit, failing_task, making, shell, task, write
 
 
-def straying() -> list[str]:
-    return [
-        task(
-            "T1-01",
-            files="create `a.txt`",
-            check="test -s a.txt",
-            steps=[write("a.txt", "a\n"), write("stray.txt", "s\n")],
-        ),
-        making("T1-02", "b.txt", after="T1-01"),
-    ]
-
-
 def test_an_undeclared_change_stops_the_run_and_is_named_kept_and_never_committed(project: Project) -> None:
     """R-ASK-1, R-ASK-3, R-GIT-5, R-GIT-6, R-RUN-2, R-GATE-4."""
-    project.plan(straying())
+    strays = [write("a.txt", "a\n"), write("stray.txt", "s\n")]
+    project.plan([making("T1-01", "a.txt", steps=strays), making("T1-02", "b.txt", after="T1-01")])
     settings = project.read(".idumb/config.yaml")
     answer = run(project)
     assert (answer.code, answer.error["code"]) == (5, "run.waiting")
@@ -179,25 +168,16 @@ def test_builders_and_checks_leave_them_and_the_run_ends_well(ignoring: Project,
 PASS = '{"verdict": "PASS", "evidence": [], "findings": []}'
 
 
-@pytest.fixture
-def validated(sandbox: GitSandbox) -> Project:
-    return projects.create(sandbox, files={"README.md": "# A project\n", "theirs.txt": "theirs\n"})
-
-
-def judged_by(project: Project, place: Path, script: str) -> None:
-    """A task whose check passes, and a validator that runs a script first."""
-    text = f"#!/bin/sh\ncat > /dev/null\n{script}\n"
-    program = project.repo.write(str(place / "judge"), text, mode=0o755)
-    project.configure(f"validator: judge\nbindings:\n  judge: {{adapter: command, argv: [{program}]}}\n")
-    project.plan([making("T1-01", "a.txt")])
-
-
-def test_what_a_validator_changes_is_removed_and_none_of_it_is_yours(validated: Project, tmp_path: Path) -> None:
+def test_what_a_validator_changes_is_removed_and_none_of_it_is_yours(sandbox: GitSandbox, tmp_path: Path) -> None:
     """R-GIT-2: neither in the work nor in an edit of the user's that no commit has. It sees what was proven."""
-    validated.repo.write("theirs.txt", "theirs, and not committed\n")
+    validated = projects.create(sandbox, files={"README.md": "# A project\n", "theirs.txt": "theirs\n"})
     changes = "echo broken > a.txt; echo broken > theirs.txt; rm README.md; echo new > new.txt"
-    judged_by(validated, tmp_path, f"test -s a.txt && grep -qx theirs theirs.txt || exit 1; {changes}; echo '{PASS}'")
-    before = validated.repo.ledger()
+    script = f"cat > /dev/null\ntest -s a.txt && grep -qx theirs theirs.txt || exit 1; {changes}; echo '{PASS}'\n"
+    program = sandbox.write(str(tmp_path / "judge"), f"#!/bin/sh\n{script}", mode=0o755)
+    validated.configure(f"validator: judge\nbindings:\n  judge: {{adapter: command, argv: [{program}]}}\n")
+    validated.plan([making("T1-01", "a.txt")])
+    sandbox.write("theirs.txt", "theirs, and not committed\n")
+    before = sandbox.ledger()
     answer = validated.execute("--no-verify")
     assert answer.code == 0, answer
     assert validated.repo.git("show", "--name-only", "--format=", "HEAD~1").split() == ["a.txt"]
@@ -237,21 +217,15 @@ def modifying(sandbox: GitSandbox) -> Project:
     return project
 
 
-def leave_out(project: Project) -> None:
-    """An ignored file and a nested repository."""
-    project.repo.write_all({"debug.log": "l", ".idumb/brain/execution/9/progress.json": "{}"})
-    GitSandbox.create(project.folder / "inner").write("a", "a")
-
-
-NAMED = ("ignored by git): debug.log", "a repository of its own): inner")
-
-
 @pytest.mark.nightly
 def test_files_outside_all_snapshots_are_in_the_warnings(modifying: Project) -> None:
-    leave_out(modifying)
+    """An ignored file and a nested repository."""
+    modifying.repo.write_all({"debug.log": "l", ".idumb/brain/execution/9/progress.json": "{}"})
+    GitSandbox.create(modifying.folder / "inner").write("a", "a")
     answer = modifying.execute()
     assert answer.code == 0, answer
     warnings = "\n".join(answer.object["warnings"])
-    assert [words for words in NAMED if words not in warnings] == []
+    for words in ("ignored by git): debug.log", "a repository of its own): inner"):
+        assert words in warnings
     assert ".idumb" not in warnings
     assert modifying.resume().object["warnings"] == []

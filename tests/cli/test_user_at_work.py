@@ -142,32 +142,20 @@ def test_plans_that_are_no_longer_kept_anywhere_are_one_clear_refusal(project: P
     assert "idumb doctor --fix" in answer.error["hint"]
 
 
-# His version of a file before the work
-
-
-def begun(project: Project) -> None:
-    """Run a task that changes the folder `d`; of a file in it, the user has an uncommitted version."""
+@pytest.mark.nightly
+@pytest.mark.parametrize("staged", [(), ("d/src.txt",)])
+def test_a_task_starts_from_the_version_that_the_user_takes_as_base(project: Project, staged: tuple[str, ...]) -> None:
+    """R-GIT-6: also if he staged it; otherwise his next commit would undo the work. A rollback leads back to it."""
     project.repo.write_all({"d/src.txt": "one\n", "d/page.txt": "one\n"})
     project.repo.commit("d", "d")
     project.repo.write("d/src.txt", "two\n")
     steps = [shell("sed -i s/^/more-/ d/src.txt")]
     project.plan([task("T1-01", files="modify `d/*`", check="! grep -q one d/src.txt", steps=steps)])
-    project.execute("--no-verify")
-
-
-def answered(project: Project, choice: str) -> Answer:
-    assert project.json("decide", "T1-01.base.1", choice).code == 0
-    return project.resume("--no-verify")
-
-
-@pytest.mark.nightly
-@pytest.mark.parametrize("staged", [(), ("d/src.txt",)])
-def test_a_task_starts_from_the_version_that_the_user_takes_as_base(project: Project, staged: tuple[str, ...]) -> None:
-    """R-GIT-6: also if he staged it; otherwise his next commit would undo the work. A rollback leads back to it."""
-    begun(project)
+    assert project.execute("--no-verify").code == 5
     for path in staged:
         project.repo.git("add", path)
-    answer = answered(project, "mine")
+    assert project.json("decide", "T1-01.base.1", "mine").code == 0
+    answer = project.resume("--no-verify")
     assert answer.data["outcome"] == "complete", answer
     assert not any("d/src.txt" in words for words in answer.object["warnings"])
     assert (project.read("d/src.txt"), project.repo.git("show", "HEAD~1:d/src.txt")) == ("more-two\n", "more-two")
