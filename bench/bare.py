@@ -85,7 +85,7 @@ class UnchangedWorkspace:
     def messages(self, head: str | None) -> tuple[str, ...]:
         return ()
 
-    def raw(self, tree: str, paths: Iterable[str], seen: object = ()) -> str:
+    def checked_out(self, tree: str, paths: Iterable[str], seen: object = ()) -> str:
         return tree
 
     def cleaned(self, path: str, data: bytes) -> str:

@@ -229,7 +229,7 @@ class EngineRun:
             named_files=SimpleNamespace(signature=lambda _: "same", programs=lambda _: {}, digests=lambda _: {}),
             toolchain=SimpleNamespace(files=lambda: (), versions=dict, template=lambda _: ""),
             redactor=SimpleNamespace(redact=str, redact_output=str, redacted=lambda _: {}, knows_secrets=lambda: False),
-            files=SimpleNamespace(read=texts.get, write=texts.__setitem__, empty=self._is_empty),
+            files=SimpleNamespace(read=texts.get, write=texts.__setitem__),
             documents=SimpleNamespace(
                 checkpoint=lambda *_: "", progress=lambda *_: "", prompt=lambda asked: asked.feedback, handoff=str
             ),
@@ -239,9 +239,6 @@ class EngineRun:
             gates=registry.StepGates(),
         )
         return cast("Services", services)
-
-    def _is_empty(self, path: str) -> bool:
-        return self.repository.files.get(path) == b""
 
 
 def _no_patch(_: str, __: object) -> tuple[bool, str]:
@@ -311,9 +308,6 @@ class _Copy:
 
     def checked_out(self, tree: str, paths: object, seen: object = ()) -> str:
         return tree
-
-    def cleaned(self, path: str, data: bytes) -> str:
-        return ""
 
     def messages(self, head: str | None) -> tuple[str, ...]:
         return self._run.messages

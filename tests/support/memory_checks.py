@@ -28,10 +28,6 @@ class MemoryChecks:
     def end_controls(self, *, limit: float | None) -> Mapping[str, str]:
         return {}
 
-    def given(self, variables: Mapping[str, str]) -> MemoryChecks:
-        self.variables = dict(variables)
-        return self
-
     def command(self, subject: str, text: str, command: str, *, tree: str | None, timeout: float = 0) -> Evidence:
         self.ran.append(command)
         code = self._exit_code(command.split(), self._files(tree))

@@ -7,7 +7,7 @@ test of the engine needs is missing. `tests/contracts/` holds these fakes to wha
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from idumb.app.ports import CommitAttempt, Conflict, Head, RepositoryState, Snapshot
@@ -102,21 +102,12 @@ class MemoryTrees:
     def places_of_machine(self, data: bytes) -> frozenset[str]:
         return frozenset()
 
-    def outside_target(self, link: str) -> str | None:
-        return None
-
-    def hidden_by(self, rules: Iterable[str]) -> Mapping[str, tuple[str, str]]:
-        return {}
-
     def committed(self, head: str | None, source: str, paths: Sequence[str]) -> str:
         tree = self._repository.store_tree({}) if head is None else self._repository.commits[head].tree
         return self.overlay(tree, source, paths)
 
     def apply_patch(self, patch: str, allowed: Callable[[str], str | None]) -> tuple[bool, str]:
         return False, "nothing is applied in memory"
-
-    def save(self, paths: Iterable[str]) -> str:
-        return self.scan(paths)
 
     def scan(self, also: Iterable[str] = ()) -> str:
         return self._repository.store_tree(self._repository.present(also))
@@ -140,9 +131,6 @@ class MemoryTrees:
         return tuple(
             Change(path, _kind(path, before, after), self.entry(old, path), self.entry(new, path)) for path in differing
         )
-
-    def changes_outside(self, old: str, new: str) -> tuple[Change, ...]:
-        return ()
 
     def entry(self, tree: str, path: str) -> Entry | None:
         oid = self._repository.trees[tree].get(path)
@@ -250,9 +238,6 @@ class MemoryHistory:
     def state(self) -> RepositoryState:
         return RepositoryState(self.head(), {})
 
-    def hooks_in_tree(self) -> frozenset[str]:
-        return frozenset()
-
     def refs(self, prefix: str) -> Mapping[str, str]:
         return {name: oid for name, oid in self._repository.refs.items() if name.startswith(prefix)}
 
@@ -274,9 +259,6 @@ class MemoryHistory:
 
     def descends(self, commit: str, tip: str | None = None) -> bool:
         return commit in self._repository.ancestors(tip or self._repository.head)
-
-    def is_named(self, commit: str) -> bool:
-        return self.descends(commit)
 
     def uncommitted(self, paths_: Sequence[str]) -> tuple[str, ...]:
         head, present = self._repository.trees[self.tree_of(self._repository.head)], self._repository.present()
@@ -311,9 +293,6 @@ class MemoryHistory:
         newest = [one for one in self._repository.ancestors(self._repository.head) if one not in hidden][:limit]
         newest_trailers = ((one, _trailers(self._repository.commits[one].message)) for one in newest)
         return tuple((one, trailers) for one, trailers in newest_trailers if trailers)
-
-    def committed(self, base: str | None, files: Mapping[str, Entry]) -> Mapping[str, Container[str]]:
-        return {}
 
     def repositories(self, places: Iterable[str]) -> tuple[str, ...]:
         return ()
