@@ -175,7 +175,7 @@ def _rollback(node: Node, place: Place) -> RollbackClass:
 # The table
 
 
-class Row(NamedTuple):
+class Field(NamedTuple):
     """`fences`: it can hold `sh` fences. `both`: it can be on its line and below. `map`: in YAML, it can be a map."""
 
     labels: tuple[str, ...]  # messages show the first
@@ -185,42 +185,42 @@ class Row(NamedTuple):
     map: bool = False
 
 
-FIELDS: dict[str, Row] = {
-    "kind": Row(("Kind",), values.choice(*plan.KINDS)),
-    "requirements": Row(("Requirements",), values.declared("requirement")),
-    "depends_on": Row(("Depends on", "Dependencies", "Blocked by"), values.dependencies),
-    "files": Row(("Files", "Files involved", "Files likely affected"), values.files, map=True),
-    "symbols": Row(("Symbols",), values.symbols),
-    "interfaces": Row(("Interfaces",), _interfaces, map=True),
-    "acceptance": Row(("Acceptance", "Acceptance criteria", "Done when"), criteria.of_task),
-    "verify": Row(("Verify",), values.commands, fences=True),
-    "tests": Row(("Tests",), _tests),
-    "preconditions": Row(("Preconditions",), _conditions),
-    "postconditions": Row(("Postconditions",), _conditions),
-    "invariants": Row(("Invariants",), values.declared("invariant")),
-    "change": Row(("Change", "Semantic class"), values.choice("preserving", "extending", "modifying", "breaking")),
-    "limits": Row(("Limits",), limits, both=True, map=True),
-    "rollback": Row(("Rollback",), _rollback, fences=True, both=True, map=True),
-    "on_failure": Row(("On failure", "Severity"), values.choice("block", "retry", "ask")),
-    "estimate": Row(("Estimate",), values.duration),
-    "timeout": Row(("Timeout",), values.duration),
-    "on_timeout": Row(("On timeout",), values.choice("fail", "skip", "retry")),
-    "reads": Row(("Reads",), values.paths),
-    "writes": Row(("Writes",), values.paths),
-    "owns": Row(("Owns",), values.paths),
-    "parallel": Row(("Parallel",), values.yes),
-    "builder": Row(("Builder",), values.name),
-    "validator": Row(("Validator",), values.name),
-    "handoff_to": Row(("Handoff to",), _handoffs),
-    "replaces": Row(("Replaces",), values.names),
-    "priority": Row(("Priority",), values.choice("critical", "high", "normal", "low")),
-    "options": Row(("Options",), _options, map=True),
-    "notes": Row(("Notes",), values.free_text),
-    "references": Row(("References",), values.free_text),
-    "tags": Row(("Tags",), values.free_text),
-    "assigned_to": Row(("Assigned to",), values.free_text),
+FIELDS: dict[str, Field] = {
+    "kind": Field(("Kind",), values.choice(*plan.KINDS)),
+    "requirements": Field(("Requirements",), values.declared("requirement")),
+    "depends_on": Field(("Depends on", "Dependencies", "Blocked by"), values.dependencies),
+    "files": Field(("Files", "Files involved", "Files likely affected"), values.files, map=True),
+    "symbols": Field(("Symbols",), values.symbols),
+    "interfaces": Field(("Interfaces",), _interfaces, map=True),
+    "acceptance": Field(("Acceptance", "Acceptance criteria", "Done when"), criteria.of_task),
+    "verify": Field(("Verify",), values.commands, fences=True),
+    "tests": Field(("Tests",), _tests),
+    "preconditions": Field(("Preconditions",), _conditions),
+    "postconditions": Field(("Postconditions",), _conditions),
+    "invariants": Field(("Invariants",), values.declared("invariant")),
+    "change": Field(("Change", "Semantic class"), values.choice("preserving", "extending", "modifying", "breaking")),
+    "limits": Field(("Limits",), limits, both=True, map=True),
+    "rollback": Field(("Rollback",), _rollback, fences=True, both=True, map=True),
+    "on_failure": Field(("On failure", "Severity"), values.choice("block", "retry", "ask")),
+    "estimate": Field(("Estimate",), values.duration),
+    "timeout": Field(("Timeout",), values.duration),
+    "on_timeout": Field(("On timeout",), values.choice("fail", "skip", "retry")),
+    "reads": Field(("Reads",), values.paths),
+    "writes": Field(("Writes",), values.paths),
+    "owns": Field(("Owns",), values.paths),
+    "parallel": Field(("Parallel",), values.yes),
+    "builder": Field(("Builder",), values.name),
+    "validator": Field(("Validator",), values.name),
+    "handoff_to": Field(("Handoff to",), _handoffs),
+    "replaces": Field(("Replaces",), values.names),
+    "priority": Field(("Priority",), values.choice("critical", "high", "normal", "low")),
+    "options": Field(("Options",), _options, map=True),
+    "notes": Field(("Notes",), values.free_text),
+    "references": Field(("References",), values.free_text),
+    "tags": Field(("Tags",), values.free_text),
+    "assigned_to": Field(("Assigned to",), values.free_text),
 }
-OWN = Row(("x-…",), values.free_text)
+CUSTOM = Field(("x-…",), values.free_text)
 LABELS = tuple(label for row in FIELDS.values() for label in row.labels)
 ALONE = ("id", "title", "description", "steps")
 """Keys that only YAML tasks have."""

@@ -80,7 +80,7 @@ class TaskFinder:
         if block.kind == blocks.HEADING:
             self._heading(block)
         elif block.kind == blocks.LIST:
-            if not self._owns_none(block):
+            if not self._report_unowned_fields(block):
                 for item in block.children:
                     self._item(item)
         elif block.kind == blocks.FENCE and block.info in (near_misses.TASK_FENCE, *steps.FENCES) and not block.indent:
@@ -245,14 +245,14 @@ class TaskFinder:
 
     # Fields that belong to no task
 
-    def _owns_none(self, block: Block) -> bool:
+    def _report_unowned_fields(self, block: Block) -> bool:
         """Report fields outside a task, at the line that should start one. Return whether it found any."""
         owned = self.task is not None and self.task.text_end is None and self.heading is None
         found = [] if owned and not (self.last and self.last.kind == blocks.PARAGRAPH) else _fields_of(block)
         if not found or self._behind_box(block, found[0][0]):
             return False
         task, heading, names = self.task, self.heading, {name for _, name in found}
-        if (self.section == "tasks" or not self.has_tasks) and self._titled_line():
+        if (self.section == "tasks" or not self.has_tasks) and self._report_titled_line():
             return True
         if task is None and self.section != "tasks":
             deep = heading is not None and heading.level > 2
@@ -280,7 +280,7 @@ class TaskFinder:
         boxed = [text[box.end() :] for text in before if (box := BOX.match(text))]
         return self.section == "tasks" and any(map(self.near_misses.like_id, boxed))
 
-    def _titled_line(self) -> bool:
+    def _report_titled_line(self) -> bool:
         """Report the line above if it is a task heading without `#`. Return whether it is."""
         above = self.last
         if above is None or above.kind != blocks.PARAGRAPH:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from idumb.domain.plans import plan
 from idumb.domain.plans.plan import Task
 from idumb.markdown.plans import criteria, near_misses, steps
-from idumb.markdown.plans.fields import ALONE, FIELDS, LABELS, OWN, Label, Row, field_name, label_of
+from idumb.markdown.plans.fields import ALONE, CUSTOM, FIELDS, LABELS, Field, Label, field_name, label_of
 from idumb.markdown.plans.task_finder import CHECKLIST, FENCE, HEADING, LIST, TaskDraft
 from idumb.markdown.plans.values import is_task_id
 from idumb.markdown.syntax import blocks, tree
@@ -50,50 +50,50 @@ def read_field(draft: TaskDraft, name: str, label: str, node: Node, at: int, con
     """Read one field into a draft: `at` is where it starts, `label` how it is written. Report a second one."""
     source = context.source
     place = Place(label, source, at, context.phase, context.declared)
-    row = FIELDS.get(name, OWN)
+    field = FIELDS.get(name, CUSTOM)
     if name in draft.spans:
         first = source.line_number(draft.spans[name][0])
-        source.report("task.duplicate-label", at, label, field=row.labels[0], id=draft.id, first=first)
+        source.report("task.duplicate-label", at, label, field=field.labels[0], id=draft.id, first=first)
         return
     draft.spans[name] = (node.start, node.end)
-    if not (_usable if node.kind == tree.BULLET else _usable_yaml)(name, row, node, place):
+    if not (_usable if node.kind == tree.BULLET else _usable_yaml)(name, field, node, place):
         if name == "acceptance":
             draft.criteria = []  # do not also report that there are none
         return
     if node.kind != tree.BULLET and name != "acceptance":
         node = tree.as_bullets(node)
         node.text.literal = name == "verify"
-    value = row.read(node, place)
+    value = field.read(node, place)
     if name == "acceptance":
         draft.criteria = value
-    elif row is OWN:
+    elif field is CUSTOM:
         draft.values.setdefault("extra", {})[name] = value
     elif value is not None:
         draft.values[name] = value
 
 
-def _usable(name: str, row: Row, node: Node, place: Place) -> bool:
+def _usable(name: str, field: Field, node: Node, place: Place) -> bool:
     """Whether a value has a shape that its reader accepts. Reports it otherwise."""
-    if not node.value and not node.items and not (node.fences and row.fences) and not node.strays:
+    if not node.value and not node.items and not (node.fences and field.fences) and not node.strays:
         place.report("field.empty", place.at)
         return False
-    if node.value and node.items and not row.both:
+    if node.value and node.items and not field.both:
         place.report("field.two-places", place.at, node.value)
         return False
-    strays = [*node.strays, *(fence.start for fence in node.fences if not row.fences)]
+    strays = [*node.strays, *(fence.start for fence in node.fences if not field.fences)]
     strays += [at for item in node.items for at in item.strays if name != "acceptance"]
     if strays:
         place.report("field.unexpected-content", strays[0])
     return not strays
 
 
-def _usable_yaml(name: str, row: Row, node: Node, place: Place) -> bool:
+def _usable_yaml(name: str, field: Field, node: Node, place: Place) -> bool:
     if is_text(node) and not node.value.strip():
         place.report("field.empty", place.at)
         return False
     odd = None
     if is_map(node):
-        odd = None if row.map else node
+        odd = None if field.map else node
     elif name == "files":
         odd = None if node.is_none else node
     elif is_list(node) and name != "acceptance":
