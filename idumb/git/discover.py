@@ -84,7 +84,7 @@ class Project:
     def __init__(self, worktree: Worktree, folder: str = "") -> None:
         self.worktree = worktree
         self.folder = folder
-        self.key = project_key.key(worktree.name, folder)
+        self.key = project_key.of_project(worktree.name, folder)
 
     @property
     def root(self) -> str:

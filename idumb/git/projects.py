@@ -88,7 +88,7 @@ def with_state(worktree: Worktree) -> tuple[str, ...]:
         names = os.listdir(os.path.join(worktree.common_dir, "idumb", "worktrees"))
     except FileNotFoundError:
         return ()
-    return tuple(sorted({project_key.place(name)[1] for name in names}))
+    return tuple(sorted({project_key.parts(name)[1] for name in names}))
 
 
 def below(worktree: Worktree, folder: str) -> Mapping[str, bool]:

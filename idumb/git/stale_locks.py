@@ -98,7 +98,7 @@ def _of_projects(worktree: Worktree, folder: str) -> list[str]:
     except FileNotFoundError:
         return []
     keys = ((name, name.removesuffix(".lock")) for name in names)
-    return [os.path.join(folder, name) for name, key in keys if project_key.place(key)[0] == worktree.name]
+    return [os.path.join(folder, name) for name, key in keys if project_key.parts(key)[0] == worktree.name]
 
 
 def _is_dead(path: str, begun: float, places: tuple[str, ...]) -> bool:

@@ -74,7 +74,7 @@ def _letter(services: Services, state: RunState, tree: str, task: str | None, **
         "decision": None,
         **facts,
         "can_retry": here,
-        "why_not": "" if here else f"it belongs to the working tree {project_key.words(tree)}",
+        "why_not": "" if here else f"it belongs to the working tree {project_key.shown(tree)}",
         "next": ways,
     }
 
@@ -93,7 +93,7 @@ def _letters(services: Services) -> list[Letter]:
     """Return the letters of the newest run of each phase and working tree, oldest first."""
     newest: dict[tuple[str, str], str] = {}
     for start in services.log_files.starts():
-        if project_key.place(start.worktree)[1] == services.folder:
+        if project_key.parts(start.worktree)[1] == services.folder:
             newest[start.phase, start.worktree] = start.run
     letters: list[Letter] = []
     for (_, tree), run_id in newest.items():

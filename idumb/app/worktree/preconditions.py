@@ -291,9 +291,9 @@ def killed_operation_start(services: Services) -> str | None:
 
     Call this as the owner, or before acquiring ownership: a running operation looks the same as a killed one.
     """
-    here, _ = project_key.place(services.worktree)
+    here, _ = project_key.parts(services.worktree)
     for started in services.log.events(kind="operation.started", newest_first=True):
-        if project_key.place(started.payload.get("worktree", here))[0] == here:
+        if project_key.parts(started.payload.get("worktree", here))[0] == here:
             ended = services.log.events(
                 operation=started.operation, kind="operation.finished", after=started.seq, limit=1
             )

@@ -48,7 +48,7 @@ def hidden_failures(case: Case) -> Hits:
             yield plan, task, check.hit(words)._replace(fix=fix)
 
 
-def sure(case: Case) -> Hits:
+def cannot_fail(case: Case) -> Hits:
     """Find checks that pass whatever the work is, such as `true`, `test -n x` and `! grep -q x` in a missing file."""
     makes = paths.cover([path for _, task in case.pairs for path in ledger.written_paths(task.files)])
     for plan, task, check in proving(case.contract):
@@ -216,6 +216,6 @@ def all_commands(contract: Contract) -> tuple[str, ...]:
     return tuple(dict.fromkeys(check.command for _, _, check in proving(contract)))
 
 
-def searched(contract: Contract) -> frozenset[str]:
+def searched_files(contract: Contract) -> frozenset[str]:
     """Return the files in which checks of the contract want to find nothing."""
     return frozenset(path for command in all_commands(contract) for path in empty_checks.must_lack(command))

@@ -43,13 +43,13 @@ CHECKS: Mapping[str, Check] = {
     "check.no-program": check_commands.programs_of_checks,
     "command.placeholder": check_commands.placeholders,
     "check.hidden-failure": check_commands.hidden_failures,
-    "check.cannot-fail": check_commands.sure,
+    "check.cannot-fail": check_commands.cannot_fail,
     "check.of-other-task": check_commands.of_other_tasks,
     "check.own-files": check_commands.own_checks,
     "text.unfilled": texts.unfilled,
     "step.tool-not-allowed": _TASK(steps.not_allowed),
     "step.vague-intent": _TASK(steps.vague_intents),
-    "step.not-deterministic": _TASK(steps.chance),
+    "step.not-deterministic": _TASK(steps.not_deterministic),
     "step.branch": _TASK(steps.branches),
     "requirement.no-task": declarations.unserved,
     "requirement.unlisted": declarations.unlisted,
@@ -72,7 +72,7 @@ _OF_DRAFTS = frozenset(
 """Codes whose result is correct even if other parts of the plan are invalid."""
 
 
-def found(case: Case, codes: str) -> Iterator[Finding]:
+def findings_of(case: Case, codes: str) -> Iterator[Finding]:
     """Yield what the check with these codes finds, in the words of the catalog."""
     own = codes.partition(" ")[0]
     return (case.finding(hit.code or own, plan, task, hit) for plan, task, hit in CHECKS[codes](case))
@@ -89,7 +89,7 @@ def findings(case: Case, deadline: Deadline = NEVER) -> tuple[Finding, ...]:
             continue
         if deadline.passed:
             raise OutOfTimeError(f"not checked within {deadline.seconds:.0f}s")
-        listed += (finding for finding in found(case, codes) if finding.severity != SILENT)
+        listed += (finding for finding in findings_of(case, codes) if finding.severity != SILENT)
     return tuple(listed)
 
 
@@ -99,4 +99,4 @@ def findings_of_drafts(
     """Return the findings that are already certain for plans that are not a contract yet, because of other errors."""
     drafts = Case(Contract("", "", tuple(plans), {}, (), {}, ""), settings, policy, mode)
     certain = (codes for codes in CHECKS if not _OF_DRAFTS.isdisjoint(codes.split()))
-    return tuple(one for codes in certain for one in found(drafts, codes) if one.severity != SILENT)
+    return tuple(one for codes in certain for one in findings_of(drafts, codes) if one.severity != SILENT)

@@ -70,7 +70,7 @@ def _silent(case: Case) -> Iterator[Finding]:
     """Yield the first findings of checks that are silent in this mode."""
     for codes in registry.CHECKS:
         if any(catalog.ROWS[code].question and case.severity(code) == SILENT for code in codes.split()):
-            yield from islice((f for f in registry.found(case, codes) if f.severity == SILENT), SHOWN)
+            yield from islice((f for f in registry.findings_of(case, codes) if f.severity == SILENT), SHOWN)
 
 
 def _answer(question: Question, case: Case, by_code: dict[str, list[Finding]]) -> Answer:

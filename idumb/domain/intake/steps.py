@@ -46,7 +46,7 @@ def vague_intents(_: Case, __: Plan, task: Task) -> Iterator[Hit]:
             yield Hit(step.intent, line=step.line)
 
 
-def chance(_: Case, plan: Plan, task: Task) -> Iterator[Hit]:
+def not_deterministic(_: Case, plan: Plan, task: Task) -> Iterator[Hit]:
     """Find commands that depend on chance, the clock or the network without a matching assumption."""
     for step in _runs(task):
         for name, why in _variable(step).items():
@@ -60,10 +60,10 @@ def _variable(step: Step) -> dict[str, str]:
     script, text = _script(step), step.command
     reasons = {f"${name}": _CHANCE for name in script.variables if name in _VARIABLES}
     for command in script.commands:
-        if command.own and (why := programs.varies(command.own)):
+        if command.own and (why := programs.why_not_deterministic(command.own)):
             reasons[command.program] = why
     reasons |= {match[0].rstrip("("): _CHANCE for match in _CALLS.finditer(text)}
-    if any(programs.does(part.program, programs.INTERPRETER) or "awk" in part.program for part in script.commands):
+    if any(programs.has_trait(part.program, programs.INTERPRETER) or "awk" in part.program for part in script.commands):
         reasons |= {match[0].rstrip("("): "uses the network" for match in _REQUESTS.finditer(text)}
         reasons |= {match[0].rstrip("("): _CHANCE for match in _AWK.finditer(text)}
     return reasons

@@ -74,7 +74,7 @@ def hidden_failures(text: str) -> tuple[Hidden, ...]:
             Hidden(command.text, way, by)
             for command, way, by in hidden
             if programs.judges(command.own, only_tests=False)
-            or (way == SEQUENCE and programs.does(command.program, programs.COMPARE))
+            or (way == SEQUENCE and programs.has_trait(command.program, programs.COMPARE))
             or (command.decides and not others and not (way == BACKGROUND and awaited))  # a server, for the others
         )
     )
@@ -281,9 +281,9 @@ def _may_run_tests(words: Sequence[str]) -> bool:
     if not words or programs.runs_nothing(words) or re.search(_NO_GO_TEST, " ".join(words)):
         return False
     name = words[0].rpartition("/")[2]
-    if programs.judges(words, only_tests=True) or programs.does(name, programs.BUILD, programs.STARTS):
+    if programs.judges(words, only_tests=True) or programs.has_trait(name, programs.BUILD, programs.STARTS):
         return True
-    if programs.does(name, programs.SHELL, programs.INTERPRETER):
+    if programs.has_trait(name, programs.SHELL, programs.INTERPRETER):
         is_text = any(word.startswith("-") and word[-1] in "ce" for word in words[1:2])
         return not is_text and any(re.search(_TEST_LIKE, word) for word in words[1:3])
     return "/" in words[0] and re.search(_TEST_LIKE, words[0]) is not None

@@ -110,7 +110,7 @@ _TRAITS: Mapping[str, frozenset[str]] = {
 }
 
 
-def does(program: str, *traits: str) -> bool:
+def has_trait(program: str, *traits: str) -> bool:
     """Return whether a program, given with or without its folder, has one of these traits."""
     return not _TRAITS.get(program.rpartition("/")[2], _NONE).isdisjoint(traits)
 
@@ -126,32 +126,32 @@ def judges(words: Sequence[str], *, only_tests: bool) -> bool:
     A program that another one starts counts too, as in `uv run pytest`.
     """
     names = [word.rpartition("/")[2] for word in words if not word.startswith("+")]
-    if not names or runs_nothing(names) or does(names[0], COMPARE, SHOW, FILTER, SURE, ARRANGE):
+    if not names or runs_nothing(names) or has_trait(names[0], COMPARE, SHOW, FILTER, SURE, ARRANGE):
         return False
     if names[0] in ("pip", "pip3") or {"install", "add"} & set(names[1:3]):
         return False
     tests = not _TESTS.isdisjoint(names)
-    builds = does(names[0], BUILD) and "-n" not in names and (tests or not only_tests)
+    builds = has_trait(names[0], BUILD) and "-n" not in names and (tests or not only_tests)
     targets = [pair for pair in itertools.pairwise(names) if pair in _TARGETS]
     tools = NAMED[TEST] if only_tests else NAMED[TEST] | NAMED[JUDGE]
     targeted = any(not only_tests or tests or pair[1] in _TESTS for pair in targets)
     return not tools.isdisjoint(names) or builds or targeted or ("node" in names and "--test" in names)
 
 
-def varies(words: Sequence[str]) -> str:
+def why_not_deterministic(words: Sequence[str]) -> str:
     """Return why the result of a command, without launchers, can differ each time; "" if no reason is known."""
     name, arguments = words[0].rpartition("/")[2], operands(words[1:], _WITH_VALUE)
     if name.startswith("python") and arguments[:1] == ["pip"]:
         name, arguments = "pip", arguments[1:]
     name = "pip" if name.startswith("pip") and name[3:].replace(".", "").isdigit() else name
     fetches = arguments[:1] != [] and arguments[0] in _FETCHES.get(name, "").split()
-    fetches = fetches or (name, *arguments[:2]) in _FETCHES_BY_TWO
-    fetches = fetches or (name == "yarn" and len(words) == 1)
-    if does(name, NETWORK) or fetches or (name == "rsync" and any(":" in one.partition("/")[0] for one in arguments)):
+    fetches = fetches or (name, *arguments[:2]) in _FETCHES_BY_TWO or (name == "yarn" and len(words) == 1)
+    fetches = fetches or (name == "rsync" and any(":" in one.partition("/")[0] for one in arguments))
+    if fetches or has_trait(name, NETWORK):
         return "uses the network"
     options = {word.partition("=")[0] for word in words}
     random = not options.isdisjoint(_RANDOM_BY.get(name, "").split()) and "--random-source" not in options
-    return "gives a different result every time" if random or does(name, CLOCK, RANDOM) else ""
+    return "gives a different result every time" if random or has_trait(name, CLOCK, RANDOM) else ""
 
 
 def operands(arguments: Sequence[str], with_value: frozenset[str]) -> list[str]:

@@ -66,7 +66,7 @@ def of_command(text: str) -> RunFiles:
         words = command.own
         if words[:1] == ["cd"] and len(words) > 1:
             folder = _below(folder, words[1]) or folder
-        if not words or programs.does(command.program, *_READING):
+        if not words or programs.has_trait(command.program, *_READING):
             continue
         named = [path for before, word in itertools.pairwise(("", *words)) for path in _named(folder, before, word)]
         own_tests = [path for path in named if is_test(path) and posixpath.splitext(path)[1]]
@@ -91,7 +91,7 @@ def _below(folder: str, name: str) -> str:
 def _named(folder: str, before: str, word: str) -> Iterator[str]:
     """Yield the file that a word may name: a path, a module of Python, or a test of cargo."""
     name = word.partition("::")[0]
-    if before in ("-m", "unittest") and not programs.does(name, programs.TEST):
+    if before in ("-m", "unittest") and not programs.has_trait(name, programs.TEST):
         name = name if "/" in name or name.endswith(".py") else f"{name.replace('.', '/')}.py"
     elif before == "--test" and "." not in name:
         name = f"tests/{name}.rs"

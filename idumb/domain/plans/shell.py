@@ -65,7 +65,7 @@ class Command(Struct, frozen=True, dict=True):
                 rest.pop(0)
             elif rest[:2] in (["command", "-v"], ["command", "-V"]):
                 return rest[:1]
-            elif programs.does(rest[0], programs.LAUNCHER):
+            elif programs.has_trait(rest[0], programs.LAUNCHER):
                 rest.pop(0)
                 while rest and (rest[0].startswith("-") or rest[0].rstrip("smh").replace(".", "").isdigit()):
                     rest.pop(0)
@@ -99,17 +99,17 @@ class Command(Struct, frozen=True, dict=True):
     def is_filter(self) -> bool:
         """Whether it succeeds whatever it reads."""
         awk = self.program == "awk" and not any("exit" in word for word in self.own[1:])
-        return programs.does(self.program, programs.FILTER) or awk
+        return programs.has_trait(self.program, programs.FILTER) or awk
 
     @property
     def is_sure(self) -> bool:
         """Whether it never fails."""
-        return not self.own or programs.does(self.program, programs.SURE)
+        return not self.own or programs.has_trait(self.program, programs.SURE)
 
     @property
     def decides(self) -> bool:
         """Whether the author of a check would expect it to fail."""
-        return not (self.is_filter or self.is_sure or programs.does(self.program, programs.ARRANGE))
+        return not (self.is_filter or self.is_sure or programs.has_trait(self.program, programs.ARRANGE))
 
 
 _STARTERS = frozenset({"env", "exec", "command", "nohup"})
@@ -168,7 +168,7 @@ def of_arguments(argv: Sequence[str]) -> Script:
 
 def inner_script(words: Sequence[str]) -> str | None:
     """Return the script in the arguments of a shell, as in `sh -c 'script'` and `bash -euc 'script'`."""
-    at = next((n for n, word in enumerate(words) if programs.does(word, programs.SHELL)), len(words))
+    at = next((n for n, word in enumerate(words) if programs.has_trait(word, programs.SHELL)), len(words))
     for n in range(at + 1, len(words) - 1):
         if re.fullmatch(r"-[a-z]*c", words[n]):
             return words[n + 1]
@@ -361,17 +361,17 @@ def leaving(script: Script) -> tuple[str, ...]:
         words, targets = command.own, [target.text for target in command.targets]
         operands = programs.operands(words[1:], frozenset())
         named = [word.rpartition("=")[2] if word.startswith("-") else word for word in words]
-        if programs.does(command.program, programs.PATTERN):
+        if programs.has_trait(command.program, programs.PATTERN):
             named = [word for word in named if word not in operands[:1]]
-        elif programs.does(command.program, programs.SURE):
+        elif programs.has_trait(command.program, programs.SURE):
             named = []
         for path in (*named, *targets):
             if ".." in path.split("/") and posixpath.normpath(posixpath.join(folder, path)).startswith(".."):
                 found[path] = None
         if words[:1] == ["cd"] and len(words) > 1:
             folder = folders[groups] = _in(folder, words[1])
-        written = operands if programs.does(command.program, programs.WRITE) else []
-        written = operands[-1:] if programs.does(command.program, programs.COPY) else written
+        written = operands if programs.has_trait(command.program, programs.WRITE) else []
+        written = operands[-1:] if programs.has_trait(command.program, programs.COPY) else written
         for path in (_in(folder, path) for path in (*written, *targets)):  # also after `cd /tmp`
             if path.startswith(("/", "~", "$HOME", "${HOME}")) and not path.startswith("/dev/"):
                 found[path] = None

@@ -6,7 +6,7 @@ _SLASH = "%2F"
 _PLAIN = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_")
 
 
-def key(working_tree: str, folder: str) -> str:
+def of_project(working_tree: str, folder: str) -> str:
     """Return the key of the project in a folder of a working tree. At the top, it is the working tree's own name.
 
     It is one name of a folder, which is also allowed in names of refs: `main%2Fapps%2Fapi`.
@@ -17,19 +17,19 @@ def key(working_tree: str, folder: str) -> str:
     return f"{working_tree}{_SLASH}{''.join(letters)}"
 
 
-def place(of_project: str) -> tuple[str, str]:
+def parts(key: str) -> tuple[str, str]:
     """Return the working tree and the folder of a project from its key."""
-    tree, _, encoded = of_project.partition(_SLASH)
+    tree, _, encoded = key.partition(_SLASH)
     first, *pieces = encoded.split("%")
     try:
         data = first.encode() + b"".join(bytes.fromhex(piece[:2]) + piece[2:].encode() for piece in pieces)
     except ValueError:
-        return of_project, ""
+        return key, ""
     folder = data.decode("utf-8", "surrogateescape")
-    return (tree, folder) if key(tree, folder) == of_project else (of_project, "")
+    return (tree, folder) if of_project(tree, folder) == key else (key, "")
 
 
-def words(of_project: str) -> str:
+def shown(key: str) -> str:
     """Return a key as people read it."""
-    tree, folder = place(of_project)
+    tree, folder = parts(key)
     return f"{tree}, project {folder}" if folder else tree

@@ -46,10 +46,10 @@ def test_a_path_is_the_same_after_both_translations(folder: str, path: str) -> N
 @settings(max_examples=30)
 @given(PATHS, st.sampled_from(["main", "wt", "a@b", "x-1"]))
 def test_the_key_of_a_project_names_its_working_tree_and_folder(folder: str, tree: str) -> None:
-    key = project_key.key(tree, folder)
-    assert project_key.place(key) == (tree, folder)
+    key = project_key.of_project(tree, folder)
+    assert project_key.parts(key) == (tree, folder)
     assert "/" not in key
-    assert project_key.place(tree) == (tree, "")
+    assert project_key.parts(tree) == (tree, "")
 
 
 @pytest.mark.parametrize("path", ["../web/a", "../../a", "/a", "a/../../web/a"])
@@ -201,8 +201,8 @@ def test_the_outermost_folder_that_is_set_up_is_the_project(
 def test_projects_are_found_by_their_configuration_and_by_their_state(sandbox: GitSandbox) -> None:
     sandbox.write_all({"a/.idumb/config.yaml": "", "b/x": "", ".gitignore": "c/\n", "c/.idumb/config.yaml": ""})
     place = discover.find(str(sandbox.root))
-    (sandbox.git_dir / "idumb/worktrees" / project_key.key("main", "b")).mkdir(parents=True)
-    (sandbox.git_dir / "idumb/worktrees" / project_key.key("main", "gone")).mkdir(parents=True)
+    (sandbox.git_dir / "idumb/worktrees" / project_key.of_project("main", "b")).mkdir(parents=True)
+    (sandbox.git_dir / "idumb/worktrees" / project_key.of_project("main", "gone")).mkdir(parents=True)
     assert projects.below(place, "") == {"a": False, "b": True}
     assert projects.below(place, "a") == {}
 
