@@ -85,7 +85,7 @@ def declares_leftover(path: str, claims: Iterable[str]) -> bool:
     return any(names_leftover(claim) and paths.matches(path, claim) for claim in claims)
 
 
-_INSTALLING = (
+_INSTALL_FILES = (
     # JavaScript
     "package-lock.json", "npm-shrinkwrap.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb", "package.json",
     "pnpm-workspace.yaml", ".npmrc", ".yarnrc", ".yarnrc.yml", ".nvmrc", ".node-version",
@@ -106,10 +106,10 @@ _INSTALLING = (
 Manifests count too: they may be newer than their lock file.
 """
 
-_DECIDES = re.compile("|".join(re.escape(name).replace(r"\*", ".*") for name in _INSTALLING))
+_DECIDES = re.compile("|".join(re.escape(name).replace(r"\*", ".*") for name in _INSTALL_FILES))
 
 
-def installing(paths: Iterable[str]) -> list[str]:
+def install_files(paths: Iterable[str]) -> list[str]:
     """Return those of the paths whose files decide what an installation gives."""
     return sorted(path for path in paths if _DECIDES.fullmatch(path.rpartition("/")[2]))
 
@@ -183,18 +183,18 @@ def _of_rows(present: Collection[str], read: Callable[[str], str]) -> Iterator[P
 Section = CheckSettings | CheckoutSettings
 
 
-def adding(name: str, present: Section, change: Mapping[str, Any]) -> str:
+def how_to_add(name: str, present: Section, change: Mapping[str, Any]) -> str:
     """Return `add LINE to .idumb/config.yaml`, or what to replace by it, if the section `name` is there.
 
     What a change has of a list is added to the list.
     """
-    text = line(name, present, change)
+    text = config_line(name, present, change)
     if present == type(present)():
         return f"add `{text}` to .idumb/config.yaml"
     return f"replace `{name}` in .idumb/config.yaml by `{text}`"
 
 
-def line(name: str, present: Section, change: Mapping[str, Any]) -> str:
+def config_line(name: str, present: Section, change: Mapping[str, Any]) -> str:
     """Return the section `name` with everything that it has, and with a change, as one line of YAML."""
     values: dict[str, Any] = {
         key: value if isinstance(value, str) else tuple(dict.fromkeys((*getattr(present, key), *value)))
@@ -212,7 +212,7 @@ def _yaml(value: str | int | Sequence[str]) -> str:
     return f"[{', '.join(map(_quoted, value))}]"
 
 
-def preparing(commands: Sequence[str]) -> str:
+def prepare_line(commands: Sequence[str]) -> str:
     """Return the line of the configuration that prepares checks with these commands."""
     return f"prepare: [{', '.join(_quoted(command) for command in commands)}]"
 

@@ -99,7 +99,7 @@ def _present(services: Services, contract: Contract) -> StartState:
 
 def served(services: Services, plan: Plan, ids: Iterable[str]) -> tuple[str, ...]:
     """Return requirements with their texts, which the plan has or REQUIREMENTS.md."""
-    return declarations.described(plan, ids, _requirements(services))
+    return declarations.requirement_texts(plan, ids, _requirements(services))
 
 
 def _requirements(services: Services) -> str:

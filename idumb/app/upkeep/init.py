@@ -86,7 +86,7 @@ def init(services: Services, templates: Mapping[str, str], folder: str = TOP) ->
     proposed = [command for proposal in _installations(services) for command in proposal.commands]
     checks = _PROVIDED.format(folders=", ".join(provided)) if provided else ""
     if proposed:
-        checks += (_PREPARED if provided else _PROPOSED).format(line=project_files.preparing(proposed))
+        checks += (_PREPARED if provided else _PROPOSED).format(line=project_files.prepare_line(proposed))
     checkers = _checkers(services)
     line = f"gates: {{{', '.join(f'{name}: {{level: 1}}' for name in checkers)}}}"
     labels = ", ".join(label for names in checkers.values() for label in names)

@@ -22,7 +22,7 @@ _MARKS = "-*+#>|[] `"
 """What may stand before an id in Markdown."""
 
 
-def unserved(case: Case) -> Hits:
+def unserved_requirements(case: Case) -> Hits:
     """Find requirements that no task of the phase serves."""
     served = {id for _, task in case.pairs for id in task.requirements}
     for plan in case.contract.plans:
@@ -31,7 +31,7 @@ def unserved(case: Case) -> Hits:
                 yield plan, None, Hit(f"{id}: {text}" if text else id, {"id": id})
 
 
-def unlisted(case: Case) -> Hits:
+def unlisted_requirements(case: Case) -> Hits:
     """Find requirements that a plan lists by id alone and that REQUIREMENTS.md does not contain."""
     for plan in case.contract.plans if case.present is not None else ():
         for id, text in plan.requirements.items():
@@ -40,7 +40,7 @@ def unlisted(case: Case) -> Hits:
                 yield plan, None, Hit(id)
 
 
-def described(plan: Plan, ids: Iterable[str], document: str) -> tuple[str, ...]:
+def requirement_texts(plan: Plan, ids: Iterable[str], document: str) -> tuple[str, ...]:
     """Return `ID: text` of each requirement; `document` is the text of REQUIREMENTS.md, "" without one."""
     lines = document.splitlines()
     texts = {
@@ -55,7 +55,7 @@ def _after(line: str, id: str) -> str:
     return "" if before.strip(_MARKS) or rest[:1].isalnum() else rest.strip(" *_`:|-–—")
 
 
-def unserving(_: Case, plan: Plan, task: Task) -> Iterator[Hit]:
+def no_requirement(_: Case, plan: Plan, task: Task) -> Iterator[Hit]:
     """Find tasks that serve no requirement of a plan that declares some."""
     if plan.requirements and not task.requirements:
         declared = ", ".join(list(plan.requirements)[:8])
@@ -71,7 +71,7 @@ def unknown_replaced(case: Case, _: Plan, task: Task) -> Iterator[Hit]:
     yield from (near(name, known) for name in task.replaces if name not in known)
 
 
-def undeclared(field: str) -> Callable[[Case, Plan], Iterator[str]]:
+def without_field(field: str) -> Callable[[Case, Plan], Iterator[str]]:
     """Return the check for plans without a field; an empty list is a declaration."""
 
     def find(_: Case, plan: Plan) -> Iterator[str]:
@@ -186,7 +186,7 @@ def removed_interface(_: Case, __: Plan, task: Task) -> Iterator[str]:
     return iter(sorted(gone.intersection(interface.name for interface in task.interfaces)))
 
 
-def large(_: Case, __: Plan, task: Task) -> Iterator[Hit]:
+def large_tasks(_: Case, __: Plan, task: Task) -> Iterator[Hit]:
     """Find tasks that do too much at once: a long estimate, many files or many criteria."""
     reasons = [
         (field, f"{count} {noun}")

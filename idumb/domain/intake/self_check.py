@@ -61,7 +61,7 @@ def open_questions(case: Case, findings: Iterable[Finding]) -> tuple[Answer, ...
     unjudged = (answer for answer in answers(case, findings) if answer.answer == NOT_JUDGED)
     unstated = (
         Answer(id, f"Is {id} a requirement, although .planning/REQUIREMENTS.md does not list it?", NOT_JUDGED)
-        for id in dict.fromkeys(hit.found for _, _, hit in declarations.unlisted(case))
+        for id in dict.fromkeys(hit.found for _, _, hit in declarations.unlisted_requirements(case))
     )
     return (*unjudged, *unstated)
 

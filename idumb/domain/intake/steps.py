@@ -80,7 +80,7 @@ def _names(text: str, name: str) -> bool:
     return re.search(rf"{start}{re.escape(name)}(?![\w-])", text) is not None
 
 
-def leaving(_: Case, plan: Plan, task: Task) -> Iterator[Hit]:
+def leaves_workspace(_: Case, plan: Plan, task: Task) -> Iterator[Hit]:
     """Find commands with paths outside the workspace, and with the user's repository in a task that can be undone."""
     for step in _runs(task):
         script = _script(step)

@@ -233,7 +233,7 @@ class Checkout:
                 )
 
         tracked = self._files.tracked
-        locks = [f"{name} {tracked[name].oid}" for name in project_files.installing(tracked)] or [self._shown[0]]
+        locks = [f"{name} {tracked[name].oid}" for name in project_files.install_files(tracked)] or [self._shown[0]]
         key = canonical_json.digest([identity, self.root, *locks])
         self._is_stale = True
         self.prepared = self._prepared.ensure(self.top, key, self._untracked, install, self._shown[0])

@@ -172,7 +172,7 @@ def test_an_installed_copy_of_the_project_belongs_to_its_tree(tmp_path: Path, so
 
 def test_lock_files_of_every_folder_count() -> None:
     paths = ["a.txt", "web/package-lock.json", "requirements-dev.txt", "uv.lock", "my-uv.lock", "go.sum", "x/pom.xml"]
-    assert project_files.installing(paths) == [
+    assert project_files.install_files(paths) == [
         "go.sum",
         "requirements-dev.txt",
         "uv.lock",

@@ -10,20 +10,20 @@ PRESENT = CheckoutSettings(provide=("data.log",), prepare=("make: deps",), limit
 
 
 def test_the_line_keeps_what_is_set() -> None:
-    home = project_files.adding("checks", CheckSettings(control="off"), {"home": "user"})
+    home = project_files.how_to_add("checks", CheckSettings(control="off"), {"home": "user"})
     assert home == "replace `checks` in .idumb/config.yaml by `checks: {home: user, control: off}`"
     line = "checkout: {provide: [data.log, b c.log], prepare: ['make: deps'], limit: 8}"
-    provided = project_files.adding("checkout", PRESENT, {"provide": ["b c.log", "data.log"]})
+    provided = project_files.how_to_add("checkout", PRESENT, {"provide": ["b c.log", "data.log"]})
     assert provided == f"replace `checkout` in .idumb/config.yaml by `{line}`"
 
 
 def test_a_section_that_is_not_set_is_added() -> None:
-    words = project_files.adding("checkout", CheckoutSettings(), {"prepare": ["npm ci"]})
+    words = project_files.how_to_add("checkout", CheckoutSettings(), {"prepare": ["npm ci"]})
     assert words == "add `checkout: {prepare: [npm ci]}` to .idumb/config.yaml"
 
 
 def test_the_line_can_be_read_again() -> None:
-    text = project_files.line("checkout", PRESENT, {"cache": ("out", "out/**", "it's")})
+    text = project_files.config_line("checkout", PRESENT, {"cache": ("out", "out/**", "it's")})
     settings, findings = configuration.read(f"{text}\n".encode())
     cache = ("out", "out/**", "it's")
     wanted = CheckoutSettings(provide=("data.log",), prepare=("make: deps",), cache=cache, limit=8)
@@ -79,8 +79,8 @@ def test_manifests_and_lock_files_decide() -> None:
 
 
 def test_a_line_is_valid_yaml() -> None:
-    assert project_files.preparing(["npm ci", "python3 -m venv .venv"]) == "prepare: [npm ci, python3 -m venv .venv]"
-    assert project_files.preparing(["echo 'a: b', c"]) == "prepare: ['echo ''a: b'', c']"
+    assert project_files.prepare_line(["npm ci", "python3 -m venv .venv"]) == "prepare: [npm ci, python3 -m venv .venv]"
+    assert project_files.prepare_line(["echo 'a: b', c"]) == "prepare: ['echo ''a: b'', c']"
 
 
 def roots(path: str) -> list[str]:

@@ -23,5 +23,5 @@ PLAN = Plan(
 )
 def test_a_text_comes_from_the_plan_or_from_the_line_that_begins_with_the_id(line: str) -> None:
     document = f"# Requirements\n\nR-2x no\nR-21: no\nsee R-2\n{line}\n- R-2: later\n"
-    described = declarations.described(PLAN, ("R-1", "R-2", "R-9"), document)
+    described = declarations.requirement_texts(PLAN, ("R-1", "R-2", "R-9"), document)
     assert described == ("R-1: as the plan says", "R-2: as the document says", "R-9")
