@@ -226,7 +226,7 @@ def resolve(program: str, path: str, repository: str) -> str:
 
 
 def _how(program: str) -> str:
-    command = failures.install(program)
+    command = failures.install_command(program)
     return f" ({command})" if command else ""
 
 

@@ -154,7 +154,7 @@ def _call(
 
 def _deadline(settings: Settings, filled: ResolvedRole, remaining: Ceiling) -> float | None:
     """Return the shortest time that role, level and ceiling allow; None means no limit, as at level 0."""
-    if gate_table.timed(settings, filled.role):
+    if gate_table.level_limits_time(settings, filled.role):
         role_timeout, level_timeout = filled.timeout, gate_table.rule(settings, filled.role).timeout
     else:
         role_timeout, level_timeout = filled.timeout or ROLE_TIMEOUT, None

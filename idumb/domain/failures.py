@@ -136,13 +136,13 @@ _PROGRAMS: Mapping[str, tuple[str, str, str]] = {
 """Package, key and login of the agents that idumb knows."""
 
 
-def install(program: str) -> str | None:
+def install_command(program: str) -> str | None:
     """Return the command that installs a known program, or None."""
     known = _PROGRAMS.get(program)
     return f"npm install -g {known[0]}" if known is not None else None
 
 
-def login(program: str) -> str:
+def how_to_log_in(program: str) -> str:
     """Return both ways to log an agent in."""
     _, key, command = _PROGRAMS.get(program, ("", "its key", f"with {program} itself"))
     return f"Set {key} and name it in the binding's `environment`; or log in ({command}) and set `home: user`"
@@ -169,8 +169,8 @@ def failure_message(kind: str, name: str, argv: Sequence[str], message: str, go_
     row = KINDS[kind]
     program = argv[0].rsplit("/", 1)[-1] if argv else name
     words = {
-        "$install": f"Install it: {command}" if (command := install(program)) else f"Install {program}",
-        "$login": login(program),
+        "$install": f"Install it: {command}" if (command := install_command(program)) else f"Install {program}",
+        "$login": how_to_log_in(program),
     }
     fix = f"{row.fix}, then {go_on}"
     for place, text in words.items():

@@ -145,7 +145,7 @@ class ShellChecks(Struct, kw_only=True):
 
         command = made.command or ""
         made = shell_command.with_changed(made, changed)
-        if made.passed and (run_files.rewritten(command, changed) or any(self.is_work(tree, path) for path in changed)):
+        if made.passed and (run_files.deciding(command, changed) or any(self.is_work(tree, path) for path in changed)):
             return replace(made, result=evidence.FAILED)
         line = wording.one_line(command)
         name = line if len(line) <= _MOST_OF_COMMAND else f"{line[:_MOST_OF_COMMAND]}…"

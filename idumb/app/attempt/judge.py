@@ -165,7 +165,7 @@ def gate_evidence(context: RunContext, attempt: Attempt, checked: Sequence[Evide
     for name, judged in results:
         if judged.violations or judged.proofs or judged.result or name in settings.gates:
             level = gate_table.of_change(settings, name, strict=context.strict)
-            asks = name == gate_table.NON_GOALS and gate_table.asks(settings, strict=context.strict)
+            asks = name == gate_table.NON_GOALS and gate_table.asks_about_non_goals(settings, strict=context.strict)
             for proof in gate.evidence_of(name, judged, level):
                 if asks and proof.result == evidence.FAILED:
                     yield replace(proof, result=evidence.UNPROVEN)

@@ -291,7 +291,7 @@ def approval_lines(services: Services, contract: Contract, approval: Grant) -> I
         yield f"commands use {path}, sha256 {sha}"
     usual = needs.usual_gate_commands(services.settings)
     commands = [command for command in bound["commands"] if command not in usual]
-    for command in run_files.unbound(commands, bound["files"], services.root):
+    for command in run_files.commands_without_files(commands, bound["files"], services.root):
         yield f"command binds no file: {command}"
     for path, folder in bound["scope"].items():
         yield f"scope of {path}: {folder}"

@@ -184,7 +184,7 @@ def _bindings(services: Services) -> Iterator[Symptom]:
             continue
         about = f"{name}: {' '.join(filter(None, (binding.adapter, ready.version)))}"
         if ready.logged_in is False:
-            fix = failures.login(binding.adapter)
+            fix = failures.how_to_log_in(binding.adapter)
             yield health.problem(f"{about}, not logged in: {ready.how}", means="it cannot work here", fix=fix)
         else:
             login = f"logged in {ready.how}" if ready.logged_in else "nobody can ask about its login"

@@ -110,7 +110,7 @@ _RECORDED = re.compile(r"(?:^|/)__snapshots__/|\.(?:snap|ambr)$")
 """What test programs record of a result, and complete by themselves."""
 
 
-def rewritten(command: str, changed: Iterable[str]) -> tuple[str, ...]:
+def deciding(command: str, changed: Iterable[str]) -> tuple[str, ...]:
     """Return those of the paths that decide the result of the command: tests, and files that it names or runs."""
     files = of_command(command)
     script = shell.read(command)
@@ -148,7 +148,7 @@ def named_files(
     return tuple(sorted(path for path in files if not is_written(path)))
 
 
-def unbound(commands: Iterable[str], files: Iterable[str], root: str) -> tuple[str, ...]:
+def commands_without_files(commands: Iterable[str], files: Iterable[str], root: str) -> tuple[str, ...]:
     """Return commands that name none of these files and are not just a program with options (`git --version`)."""
     bound_files = frozenset(files)
     return tuple(

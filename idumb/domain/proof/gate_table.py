@@ -120,7 +120,7 @@ def rule(settings: Settings, name: str) -> Rule:
     own = settings.gates.get(name)
     level = usual if own is None or own.level is None else own.level
     timeout = None if own is None or own.timeout is None or kind == ROLE else float(own.timeout)
-    if kind == ROLE and timed(settings, name):
+    if kind == ROLE and level_limits_time(settings, name):
         timeout = _timeout(settings, name, level, own)
     return Rule(name, kind, level, timeout)
 
@@ -149,7 +149,7 @@ def of_change(settings: Settings, name: str, *, strict: bool) -> int:
     return rule(settings, name).level
 
 
-def asks(settings: Settings, *, strict: bool) -> bool:
+def asks_about_non_goals(settings: Settings, *, strict: bool) -> bool:
     """Return whether a person decides about a changed non-goal: in a guided plan, unless the configuration does."""
     own = settings.gates.get(NON_GOALS)
     return not strict and (own is None or own.level is None)
@@ -171,7 +171,7 @@ def own_gates(settings: Settings) -> tuple[str, ...]:
     return tuple(name for name in settings.gates if name not in KNOWN)
 
 
-def timed(settings: Settings, role: str) -> bool:
+def level_limits_time(settings: Settings, role: str) -> bool:
     """Whether the level decides how long the role may take; a builder has the timeout of its task."""
     own = settings.gates.get(role)
     overridden = own is not None and (own.level is not None or own.timeout is not None)

@@ -61,7 +61,7 @@ _OTHERS = [role for role in agent.ROLES if role not in (agent.VALIDATOR, agent.B
 def test_a_level_sets_a_role_s_timeout_only_if_the_configuration_names_the_role(role: str) -> None:
     """R-GATE-6: `levels` alone changes nothing for roles that `gates` does not name."""
     for settings in (Settings(), Settings(levels={"1": 100}), Settings(gates={role: GateSettings()})):
-        assert not gate_table.timed(settings, role)
+        assert not gate_table.level_limits_time(settings, role)
         assert gate_table.rule(settings, role) == gate_table.Rule(role, "role", 1)
     for own, times, timeout in (
         (GateSettings(0), {}, None),
@@ -72,14 +72,14 @@ def test_a_level_sets_a_role_s_timeout_only_if_the_configuration_names_the_role(
         (GateSettings(timeout=45), {}, 45.0),
     ):
         settings = Settings(gates={role: own}, levels=times, run=RunSettings(validator_timeout=900))
-        assert gate_table.timed(settings, role)
+        assert gate_table.level_limits_time(settings, role)
         assert gate_table.rule(settings, role).timeout == timeout
 
 
 def test_a_builder_accepts_a_level_but_not_its_timeout() -> None:
     """R-GATE-6."""
     settings = Settings(gates={"builder": GateSettings(2)}, levels={"2": 20})
-    assert not gate_table.timed(settings, "builder")
+    assert not gate_table.level_limits_time(settings, "builder")
     assert gate_table.rule(settings, "builder") == gate_table.Rule("builder", "role", 2)
 
 

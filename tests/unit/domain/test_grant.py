@@ -278,7 +278,7 @@ def test_a_command_without_bound_files_is_reported_unless_it_has_only_options() 
     assert not [
         (command, files, is_reported)
         for command, files, is_reported in cases
-        if run_files.unbound([command], files, ROOT) != ((command,) if is_reported else ())
+        if run_files.commands_without_files([command], files, ROOT) != ((command,) if is_reported else ())
     ]
 
 

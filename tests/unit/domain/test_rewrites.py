@@ -25,5 +25,5 @@ def test_what_decides_a_check_is_judged() -> None:
     assert not [
         (command, path, judged)
         for command, path, judged in cases
-        if run_files.rewritten(command, [path]) != ((path,) if judged else ())
+        if run_files.deciding(command, [path]) != ((path,) if judged else ())
     ]
