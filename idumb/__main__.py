@@ -27,7 +27,7 @@ def main() -> None:
         code = 130
     from idumb.cli import output
 
-    code = output.flushed(code)
+    code = output.flush(code)
     gc.freeze()  # otherwise the interpreter collects cycles in every loaded module before it exits
     sys.exit(code)
 

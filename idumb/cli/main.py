@@ -106,28 +106,28 @@ def run(argv: Sequence[str]) -> int:
     except click.exceptions.Exit as ended:
         return ended.exit_code
     except SystemExit:  # click hides a closed pipe in wrapped streams and exits
-        return output.unwritten(BrokenPipeError())
+        return output.report_unwritable(BrokenPipeError())
     except (Exception, KeyboardInterrupt) as problem:  # noqa: BLE001 - the boundary: users never see a traceback
-        return failed(problem, argv)
+        return _report(problem, argv)
     return code if isinstance(code, int) else 0
 
 
-def failed(problem: BaseException, argv: Sequence[str]) -> int:
+def _report(problem: BaseException, argv: Sequence[str]) -> int:
     """Print why the command failed and return its exit code. Raises a defect under --traceback."""
     if isinstance(problem, OSError) and problem.filename is None:
         try:
             output.write(sys.stdout, "")
         except OSError as unwritable:
             if unwritable.errno == problem.errno:  # no disk is full: help or a line of a log could not be written
-                return output.unwritten(unwritable)
+                return output.report_unwritable(unwritable)
     error = _explain(problem, argv)
     if error.code == "internal" and "--traceback" in argv:
         raise problem
     try:
-        code = output.fail(output.named(argv), error, as_json="--json" in argv)
+        code = output.fail(output.command_in(argv), error, as_json="--json" in argv)
         output.write(sys.stdout, "")
     except OSError as unwritable:
-        unwritten = output.unwritten(unwritable)
+        unwritten = output.report_unwritable(unwritable)
         # A terminal that was closed sent the signal and cannot be written to; the signal decides the exit code.
         return error.exit_code if isinstance(error, errors.Interrupted) else unwritten
     return code
@@ -153,7 +153,7 @@ def _usage(problem: click.UsageError, argv: Sequence[str]) -> errors.UsageError:
     if isinstance(problem, click.NoSuchOption):
         problem = options.unknown_option(problem)
     nearest, message = getattr(problem, "nearest", None), problem.format_message()
-    typed = output.named(argv)
+    typed = output.command_in(argv)
     path = problem.ctx.command_path if problem.ctx else f"idumb {typed}" if typed in COMMANDS else "idumb"
     details = {"nearest": nearest, "evidence": [message]} if nearest else {}
     return errors.UsageError("usage", message, hint=f"{path} --help", details=details)

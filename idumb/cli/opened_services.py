@@ -107,7 +107,7 @@ def _report_forced_stop(number: int, *, as_json: bool) -> None:
             sys.stderr.write("\x1b[?25h\n")  # the live display hides the cursor
     stopped = Interrupted(number)
     stopped.message = "Stopped at once. The next idumb resume recovers the interrupted work"
-    output.fail(output.named(sys.argv[1:]), stopped, as_json=as_json)
+    output.fail(output.command_in(sys.argv[1:]), stopped, as_json=as_json)
 
 
 class Silent:

@@ -83,7 +83,7 @@ def command(
             try:
                 return output.finish(command_name, result, chosen, as_json=as_json, quiet=events)
             except OSError as problem:
-                return output.unwritten(problem)
+                return output.report_unwritable(problem)
 
         click_command = click.command(name)(invoke)
         click_command.params += _EVERYWHERE

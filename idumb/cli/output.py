@@ -94,7 +94,7 @@ def _error(result: Result) -> dict[str, Any] | None:
     return {"code": code, "message": message, "hint": hint, "details": details}
 
 
-def named(argv: Sequence[str]) -> str:
+def command_in(argv: Sequence[str]) -> str:
     """Return the command of a command line as it was typed, also if there is none of that name."""
     words = iter(argv)
     for word in words:
@@ -147,7 +147,7 @@ def _write_error(text: str) -> None:
         _discard(2)
 
 
-def unwritten(problem: OSError) -> int:
+def report_unwritable(problem: OSError) -> int:
     """Report that standard output cannot be written, unless its reader just went away; return the exit code."""
     _discard(sys.stdout.fileno())
     if isinstance(problem, BrokenPipeError):
@@ -157,7 +157,7 @@ def unwritten(problem: OSError) -> int:
     return errors.EXIT_REFUSED
 
 
-def flushed(code: int) -> int:
+def flush(code: int) -> int:
     """Flush both streams and return the exit code.
 
     Without this, the interpreter flushes them at exit: if the reader is gone it prints an exception and exits with 120.
@@ -167,7 +167,7 @@ def flushed(code: int) -> int:
     except BrokenPipeError:
         _discard(sys.stdout.fileno())
     except OSError as problem:
-        code = unwritten(problem)
+        code = report_unwritable(problem)
     _write_error("")
     return code
 

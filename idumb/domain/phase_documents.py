@@ -59,7 +59,7 @@ def without_open(text: str) -> str:
     return kept if any(line.strip() and n not in heads for n, line in enumerate(bare)) else ""
 
 
-def written(text: str, title: str, questions: Iterable[Question], answers: Mapping[str, str]) -> str:
+def updated(text: str, title: str, questions: Iterable[Question], answers: Mapping[str, str]) -> str:
     """Return the file with new questions appended to the section, and with answers inserted.
 
     `title` is the heading of a new file. Questions with an existing id are omitted.
@@ -192,7 +192,7 @@ _ITEM = re.compile(r"(?P<indent>\s*)(?:[-*+]|\d{1,9}[.)])[ \t]+(?:\[.\][ \t]+)?(
 _MOST = 100
 
 
-def criteria(text: str) -> tuple[str, ...]:
+def success_criteria(text: str) -> tuple[str, ...]:
     """Return the list items under headings or labels such as "Success criteria", in order, without duplicates."""
     return tuple(dict.fromkeys(_items(text.replace("\r\n", "\n").split("\n"))))[:_MOST]
 

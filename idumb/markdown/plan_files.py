@@ -253,7 +253,7 @@ def _tool(text: str, path: str) -> str | None:
     from idumb.markdown.importers import registry
     from idumb.markdown.plans import plan_parser
 
-    return None if plan_parser.is_ours(text.splitlines()) else registry.tool(path, text)
+    return None if plan_parser.is_ours(text.splitlines()) else registry.foreign_tool(path, text)
 
 
 def _told(code: str, path: str, text: str = "", /, **words: str) -> tuple[Finding, ...]:

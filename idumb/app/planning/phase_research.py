@@ -233,7 +233,7 @@ def _write_answers(
         owned.record()
         previous = services.files.read(path) or ""
         title = f"Phase {where.phase}: {where.title}" if where.title else f"Phase {where.phase}"
-        text = phase_documents.written(previous, title, questions, answers)
+        text = phase_documents.updated(previous, title, questions, answers)
         services.files.write_source(path, text)
         services.trees.force((path,))
 

@@ -149,7 +149,7 @@ def _finish(
     if state.failed is not None:
         failure = role_calls.no_answer(services, agent.PLANNER, state.failed, again)
         return Result({**data, "next": take}, EXIT_FAILED, tuple(warnings), failure)
-    question = plan_questions.put(journal, goal, state, again, services.worktree)
+    question = plan_questions.record(journal, goal, state, again, services.worktree)
     answer = services.asker.ask(question)
     choice = answer.choice if answer is not None else None
     written = None

@@ -62,7 +62,7 @@ class Round(Struct):
         return "\n".join(text for text in (self.problem, findings, objections) if text)
 
 
-def put(journal: Journal, goal: Goal, state: Round, command: Action, worktree: str) -> Decision:
+def record(journal: Journal, goal: Goal, state: Round, command: Action, worktree: str) -> Decision:
     """Record the question about what the rounds left, and return it; `command` asks the planner again."""
     phase, draft = goal.context.location.phase, state.draft
     text = None if draft is None else draft.text

@@ -131,7 +131,7 @@ def uncovered_criteria(services: Services, contract: Contract, tree: str) -> lis
     covered |= {_normalised(c.text) for task in contract.tasks.values() for c in task.acceptance}
     uncovered = []
     for source, text in _sources(services, contract):
-        for number, words in enumerate(phase_documents.criteria(text), 1):
+        for number, words in enumerate(phase_documents.success_criteria(text), 1):
             if _normalised(words) not in covered:
                 covered.add(_normalised(words))
                 uncovered.append(Evidence(f"{source} {number}", words, evidence.UNPROVEN, tree=tree))
@@ -146,7 +146,7 @@ def _sources(services: Services, contract: Contract) -> list[tuple[str, str]]:
             texts.append((source, services.files.read(path) or ""))
         except OSError as problem:
             services.reporter.note(f"{path} could not be read: {problem.strerror or problem}")
-    stating = [(source, text) for source, text in texts if phase_documents.criteria(text)]
+    stating = [(source, text) for source, text in texts if phase_documents.success_criteria(text)]
     section = services.plans.roadmap_section  # expensive, so only if there is a criterion
     return [(source, section(text, contract.phase) if source == "roadmap" else text) for source, text in stating]
 

@@ -141,7 +141,7 @@ def _cursor(file: SourceFile, _near: Near) -> SourcePlan:
             SourceTask(
                 text(todo, "id") or str(number), title, files=claims(files), done=_STATES.get(status, False),
                 needs=needs, after=(len(tasks) - 1,) if tasks and not needs else (),
-                inferred=(*([] if needs else [ORDER]), *signs.guessed(files), *said), path=file.path,
+                inferred=(*([] if needs else [ORDER]), *signs.inferred(files), *said), path=file.path,
                 line=front.line(todo),
             )
         )  # fmt: skip
@@ -207,7 +207,7 @@ def _use(file: SourceFile, task: Task, *, is_open: bool) -> None:
         file.use(line, *signs.ALL)
         text = file.outline.lines[line - 1]
         if is_open and (line == whole.line or (task.notation == "tag" and _TICKED.match(text))):
-            said = signs.found(_OPEN.sub("", text), None, headings=False)
+            said = signs.signs_in(_OPEN.sub("", text), None, headings=False)
             file.used[line] -= {signs.MARK, signs.STATUS}.intersection(said)
         elif is_open and line not in read:
             file.used[line].discard(signs.STATUS)

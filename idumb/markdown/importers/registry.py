@@ -94,7 +94,7 @@ def _format_of(file: SourceFile, kind: str | None) -> Format:
     raise _unknown(file.path, "is in no format that idumb imports")
 
 
-def tool(path: str, text: str) -> str | None:
+def foreign_tool(path: str, text: str) -> str | None:
     """Return the tool whose format a text has, if idumb can only import it."""
     file = SourceFile(path, text)
     return next((each.kind for each in _FORMATS if each not in (GSD, CHECKLIST) and each.matches(file)), None)

@@ -57,7 +57,7 @@ _KEY = re.compile(
 )
 
 
-def found(line: str, ids: References | None, *, headings: bool) -> Iterator[str]:
+def signs_in(line: str, ids: References | None, *, headings: bool) -> Iterator[str]:
     """Yield the signs in a line. With `headings`, a numbered heading is a task."""
     bare = inline.masked(line)
     if _BOX.match(bare):
@@ -132,17 +132,17 @@ class References:
 
         rest = self._phrase.sub(taken, line)
         rest = rest.replace(own, " ", 1) if own else rest
-        return tuple(ids), {NEED, MENTION}.difference(found(rest, self, headings=False))
+        return tuple(ids), {NEED, MENTION}.difference(signs_in(rest, self, headings=False))
 
     def statement(self, text: str) -> tuple[tuple[str, ...], set[str]]:
         """Return the ids of a text that is a list of them, with the signs that were read; it may say none."""
         text, used = _ITEM.sub("", _QUOTES.sub("", text), count=1), {NEED, MENTION, TASK}
         if _NOTHING.match(text):
-            return (), used.difference(found(_IN_BRACKETS.sub(" ", text), self, headings=False))
+            return (), used.difference(signs_in(_IN_BRACKETS.sub(" ", text), self, headings=False))
         whole = self._phrase.match(text) or self._list.match(text)
         if whole is None:
             return (), set()
-        return self._of(whole["list"]), used.difference(found(text[whole.end() :], self, headings=False))
+        return self._of(whole["list"]), used.difference(signs_in(text[whole.end() :], self, headings=False))
 
     def _of(self, text: str) -> tuple[str, ...]:
         ids = self._one.finditer(_IN_BRACKETS.sub(" ", text))
@@ -179,7 +179,7 @@ def _is_file(path: str) -> bool:
     return "/" in path.strip("/") or _USUAL.search(path[-12:]) is not None
 
 
-def guessed(files: tuple[str, ...]) -> tuple[str, ...]:
+def inferred(files: tuple[str, ...]) -> tuple[str, ...]:
     """Return what is inferred if files were found in a text."""
     return ("Files: paths in the text",) if files else ()
 

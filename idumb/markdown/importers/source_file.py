@@ -104,7 +104,7 @@ class SourceFile:
         below = self.outline.text(item.line + 1, item.end, item.column, others)
         return SourceTask(
             id, title or id, "\n\n".join(filter(None, (about, below))), files=claims(files), done=item.done,
-            needs=needs, after=after, inferred=(*([order] if after else []), *signs.guessed(files)), path=self.path,
+            needs=needs, after=after, inferred=(*([order] if after else []), *signs.inferred(files)), path=self.path,
             line=item.line,
         )  # fmt: skip
 
@@ -132,7 +132,7 @@ class SourceFile:
             elif number in skipped:
                 continue
             else:
-                found = list(signs.found(line, self.references, headings=self.headings))
+                found = list(signs.signs_in(line, self.references, headings=self.headings))
                 found += [signs.TASK] if number in tasks and signs.TASK not in found else []
             if found:
                 yield number, found

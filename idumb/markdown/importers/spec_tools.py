@@ -175,7 +175,7 @@ def _section(file: SourceFile, heading: Entry, id: str, title: str, own: SourceT
     task = SourceTask(id, title, about, files=files, done=done, needs=needs, path=file.path, line=heading.line)
     if own is None:
         guessed = ("Depends on: what the text names as dependencies",) if needs else ()
-        return replace(task, inferred=(*guessed, *signs.guessed(found)))
+        return replace(task, inferred=(*guessed, *signs.inferred(found)))
     return replace(task, description=f"{about}\n\n{own.description}".strip(), needs=(*own.needs, *needs))
 
 

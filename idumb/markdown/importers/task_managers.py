@@ -100,7 +100,7 @@ def _of_file(file: SourceFile, states: tuple[str, ...]) -> SourceTask:
         id, front.text("title"), re.sub(r"\n{3,}", "\n\n", about), done=done, needs=(*stated, *told),
         parent=full(parent), files=claims(named or found), acceptance=unproven(criteria),
         priority=_PRIORITIES.get(front.text("priority").lower(), "normal"),
-        inferred=signs.guessed(found), path=file.path,
+        inferred=signs.inferred(found), path=file.path,
         line=front.line(front.value("id")),
     )  # fmt: skip
 
@@ -199,7 +199,7 @@ def _task(file: SourceFile, row: Node, id: str, parent: str, siblings: set[str])
         files=claims(paths or found),
         acceptance=unproven(texts(of(row, "acceptanceCriteria")) or texts(of(row, "testStrategy"))),
         priority=_PRIORITIES.get(text(row, "priority"), "normal"),
-        inferred=(*signs.guessed(found), *skipped), path=file.path, line=line,
+        inferred=(*signs.inferred(found), *skipped), path=file.path, line=line,
     )  # fmt: skip
 
 
