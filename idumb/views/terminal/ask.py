@@ -31,9 +31,8 @@ _WORDS = {
     (JUDGEMENT, _NO): "What is wrong, for the next attempt",
 }
 """Questions and choices that take instructions for the builder, asked on a separate line."""
-_HARMLESS = frozenset(
-    {"consent", "approval", "irreversible", "rollback", "undo", "deinit", "skip"}
-)  # no answer counts as no
+_NO_BY_DEFAULT = frozenset({"consent", "approval", "irreversible", "rollback", "undo", "deinit", "skip"})
+"""Kinds of questions to which no answer means no."""
 
 
 class Nobody:
@@ -89,23 +88,23 @@ class Terminal:
     def _ask(self, decision: Decision) -> Answer | None:
         self._say(question(decision))
         drop_typed_ahead(self._read)
-        seconds, otherwise = self._timeout(), _empty(decision)
+        seconds, otherwise = self._timeout(), _meaning_of_empty(decision)
         left = None if decision.until is None else seconds_until(decision.until, SystemClock().now())
         if left is not None and left <= seconds:
             seconds, otherwise = left, _NO
         ends = self._now() + seconds
         for _ in range(_TRIES):
-            self._say(f"Your choice ({_takes(decision)}; empty: {_empty(decision)}): ")
+            self._say(f"Your choice ({_accepted_input(decision)}; empty: {_meaning_of_empty(decision)}): ")
             if not self._has_line(ends, seconds, otherwise):
                 return None
             typed = self._read.readline().strip()
             if not typed:
-                self._say(f"{_empty(decision).capitalize()}.\n")
+                self._say(f"{_meaning_of_empty(decision).capitalize()}.\n")
                 return None
             choice = chosen(decision, typed)
             if choice is not None:
                 return Answer(decision.id, choice, self._who, self._guidance((decision.kind, choice), ends))
-            self._say(f"That is not a choice. Type {_takes(decision)}.\n")
+            self._say(f"That is not a choice. Type {_accepted_input(decision)}.\n")
         return None
 
     def _guidance(self, choice: tuple[str, str], ends: float) -> str:
@@ -234,7 +233,7 @@ def _line(text: str) -> str:
     return markup.visible(text.replace("\n", "\\n").replace("\t", " "))
 
 
-def _takes(decision: Decision) -> str:
+def _accepted_input(decision: Decision) -> str:
     """Return the accepted input, each choice with its number: `1, run or yes; 2 or no`."""
     meant = _meant_by_yes(decision)
     inputs = [
@@ -244,8 +243,8 @@ def _takes(decision: Decision) -> str:
     return "; ".join(inputs)
 
 
-def _empty(decision: Decision) -> str:
-    return _NO if decision.kind in _HARMLESS else "no answer"
+def _meaning_of_empty(decision: Decision) -> str:
+    return _NO if decision.kind in _NO_BY_DEFAULT else "no answer"
 
 
 def _meant_by_yes(decision: Decision) -> str | None:
