@@ -90,7 +90,7 @@ def _error(result: Result) -> dict[str, Any] | None:
     if result.exit_code in _FAILURES:
         from idumb.domain import refusals
 
-        details = refusals.failed(message, details, interrupted=result.exit_code > errors.EXIT_INTERNAL)
+        details = refusals.failure_details(message, details, interrupted=result.exit_code > errors.EXIT_INTERNAL)
     return {"code": code, "message": message, "hint": hint, "details": details}
 
 

@@ -82,7 +82,7 @@ def family(code: str) -> Family | None:
     return _BY_PREFIX.get(code.partition(".")[0])
 
 
-def complete(code: str, message: str, hint: Action | str | None, details: Mapping[str, Any]) -> dict[str, Any]:
+def details_of(code: str, message: str, hint: Action | str | None, details: Mapping[str, Any]) -> dict[str, Any]:
     """Return the details with what is blocked, why, the evidence and the choices; present values are kept."""
     known = family(code)
     if known is None:
@@ -99,7 +99,7 @@ def complete(code: str, message: str, hint: Action | str | None, details: Mappin
 def _choices(code: str, known: Family, hint: Action | str | None, details: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return what a user can choose: the code's own choices, the hint, or what the family offers."""
     ways = ROWS.get(code, () if hint or known.way is None else (known.way,))
-    rows = [{**way.row(), "command": command} for way in ways if (command := filled(way, details)) is not None]
+    rows = [{**way.row(), "command": command} for way in ways if (command := command_of(way, details)) is not None]
     if rows and (code in ROWS or not known.hint):
         return rows
     text = str(hint or known.hint or "correct what the message names")
@@ -107,7 +107,7 @@ def _choices(code: str, known: Family, hint: Action | str | None, details: Mappi
     return [{"id": "next", "text": text, "consequence": "then run the command again", "command": command}, *rows]
 
 
-def filled(way: Choice, details: Mapping[str, Any]) -> Action | None:
+def command_of(way: Choice, details: Mapping[str, Any]) -> Action | None:
     """Return the command with its phase; None without one, so that nobody runs half a command."""
     words = str(way.command).split()
     if "{phase}" in words and not details.get("phase"):
@@ -116,7 +116,7 @@ def filled(way: Choice, details: Mapping[str, Any]) -> Action | None:
     return Action(verb, tuple(arguments), program=program)
 
 
-def failed(message: str, details: Mapping[str, Any], *, interrupted: bool = False) -> dict[str, Any]:
+def failure_details(message: str, details: Mapping[str, Any], *, interrupted: bool = False) -> dict[str, Any]:
     """Return the details of a failure: how it ended, at which step, with which tool and plan, its audit trail."""
     unknown: dict[str, Any] = {
         "status": "interrupted" if interrupted else "failed",

@@ -97,7 +97,7 @@ def _stated(error: dict[str, Any]) -> dict[str, Any]:
     """Return the error with every detail of a refusal, completed from its code."""
     from idumb.domain import refusals
 
-    return {**error, "details": refusals.complete(error["code"], error["message"], error["hint"], error["details"])}
+    return {**error, "details": refusals.details_of(error["code"], error["message"], error["hint"], error["details"])}
 
 
 def failure(
@@ -118,7 +118,7 @@ def failure(
     from idumb.domain import refusals
 
     known = {**(details or {})}
-    choices = refusals.complete(code, message, hint, known).get("choices", ())
+    choices = refusals.details_of(code, message, hint, known).get("choices", ())
     facts = {"message": message, "hint": hint, "details": {**known, "choices": choices}, "next": following}
     data = escaped({**facts, "code": code, "findings": findings, "is_command": isinstance(hint, Action)})
     columns = width or _COLUMNS

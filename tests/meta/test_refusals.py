@@ -171,11 +171,11 @@ def unfilled(one: Raised) -> list[str]:
 
 def test_a_code_without_a_command_of_its_own_has_its_hint_or_what_its_family_offers() -> None:
     """R-ASK-1: a detail that is unknown fills no command in, and half a command is never offered."""
-    by_hint = refusals.complete("plan.invalid", "wrong", "Close the fence", {})["choices"]
+    by_hint = refusals.details_of("plan.invalid", "wrong", "Close the fence", {})["choices"]
     assert [(one["text"], one["command"]) for one in by_hint] == [("Close the fence", None)]
-    by_family = refusals.complete("plan.invalid", "wrong", None, {"phase": "1 2"})["choices"]
+    by_family = refusals.details_of("plan.invalid", "wrong", None, {"phase": "1 2"})["choices"]
     assert [str(one["command"]) for one in by_family] == ["None", "idumb check-plan '1 2'"]
-    by_words = refusals.complete("plan.invalid", "wrong", None, {})["choices"]
+    by_words = refusals.details_of("plan.invalid", "wrong", None, {})["choices"]
     assert [(one["text"], one["command"]) for one in by_words] == [("Correct it in an editor", None)]
 
 
@@ -183,7 +183,7 @@ def test_every_command_of_a_choice_is_accepted_by_the_program() -> None:
     """R-ASK-1: the command and its options exist."""
     ways = [way for ways in refusals.ROWS.values() for way in ways]
     ways += [family.way for family in refusals.FAMILIES if family.way is not None]
-    commands = {str(refusals.filled(way, {"phase": "X"})) for way in ways}
+    commands = {str(refusals.command_of(way, {"phase": "X"})) for way in ways}
     assert [command for command in commands if not _runs(command)] == []
     assert len(commands) > 10
 
