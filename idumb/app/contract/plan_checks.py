@@ -84,7 +84,7 @@ def _loaded(services: Services, contract: Contract) -> Loaded:
 
 def _present(services: Services, contract: Contract) -> StartState:
     """Which of the things that the contract names exist. Reads only."""
-    written = writes.written(contract)
+    written = writes.literal_writes(contract)
     on_disk = services.named_files.existing(written | check_commands.searched_files(contract))
     state = run_lookup.latest_run(services, contract.phase)
     return StartState(

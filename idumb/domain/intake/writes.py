@@ -20,14 +20,14 @@ _NAMED = ("path", "from", "to")
 _NEEDS = frozenset({"modify", "delete", "move"})
 
 
-def written_paths(case: Case, plan: Plan, task: Task) -> Iterator[Hit]:
+def misplaced_paths(case: Case, plan: Plan, task: Task) -> Iterator[Hit]:
     """Check every path that a task or a step would write against workspace, scope and protected paths."""
     misplaced = _judge_of(case, plan, task)
-    found = ((misplaced(path, "steps" if line else "files"), line) for path, line in _writes(task))
+    found = ((misplaced(path, "steps" if line else "files"), line) for path, line in _may_write(task))
     yield from (hit._replace(line=line) for hit, line in found if hit is not None)
 
 
-def _writes(task: Task) -> Iterator[tuple[str, int]]:
+def _may_write(task: Task) -> Iterator[tuple[str, int]]:
     """Yield every path and glob that the task or a step may write, with the step's line or 0."""
     # The declared files of a step plan are derived from its steps.
     yield from ((path, 0) for path in (() if task.notation == "step" else ledger.written_paths(task.files)))
@@ -56,7 +56,7 @@ def other_repositories(case: Case, _: Plan, task: Task) -> Iterator[Hit]:
     """Find paths in submodules and nested repositories, which no snapshot contains."""
     if not case.repositories:
         return
-    for path, line in _writes(task):
+    for path, line in _may_write(task):
         inner = paths.repository_of(path, case.repositories)
         inner = inner or paths.repository_of(_resolved(path, case.links), case.repositories)
         if inner is not None:
@@ -69,13 +69,13 @@ def places(contract: Contract) -> frozenset[str]:
 
     Only inside the workspace.
     """
-    prefixes = {_fixed(path).removesuffix("/*") for task in contract.tasks.values() for path, _ in _writes(task)}
+    prefixes = {_fixed(path).removesuffix("/*") for task in contract.tasks.values() for path, _ in _may_write(task)}
     return frozenset(place for place in prefixes if place and paths.problem(place) is None)
 
 
 def folders(contract: Contract) -> frozenset[str]:
     """Return the folder of every written path that can be in the workspace."""
-    parents = {_fixed(path).rpartition("/")[0] for task in contract.tasks.values() for path, _ in _writes(task)}
+    parents = {_fixed(path).rpartition("/")[0] for task in contract.tasks.values() for path, _ in _may_write(task)}
     return frozenset(folder for folder in parents if folder and paths.problem(folder) is None)
 
 
@@ -100,7 +100,7 @@ def _root(plan: Plan) -> str:
 
 def _judge_of(case: Case, plan: Plan, task: Task) -> Callable[[str, str], Hit | None]:
     """Return what says why a task must not write a path that one of its fields names; the first reason counts."""
-    root, rules, literal = _root(plan), (*plan.scope.protected, *case.settings.protected), _literal(task)
+    root, rules, literal = _root(plan), (*plan.scope.protected, *case.settings.protected), _literal_paths(task)
 
     def misplaced(path: str, field: str) -> Hit | None:
         why, real = paths.problem(path), _resolved(path, case.links)
@@ -119,7 +119,7 @@ def _judge_of(case: Case, plan: Plan, task: Task) -> Callable[[str, str], Hit | 
     return misplaced
 
 
-def _literal(task: Task) -> set[str]:
+def _literal_paths(task: Task) -> set[str]:
     """Return the paths that the task declares without wildcards."""
     declared = {claim.path for claim in task.files or () if not paths.has_wildcard(claim.path)}
     return declared | {claim.target for claim in task.files or () if claim.target}
@@ -133,7 +133,7 @@ def bad_root(_: Case, plan: Plan) -> Iterator[Hit]:
         yield Hit(str(root), {"why": f"{root!r} {why}"})
 
 
-def undeclared(case: Case, plan: Plan, task: Task) -> Iterator[Hit]:
+def undeclared_paths(case: Case, plan: Plan, task: Task) -> Iterator[Hit]:
     """Find steps that write undeclared paths, which would stop the run."""
     if not task.steps:
         return
@@ -207,7 +207,7 @@ def _unmet(task: str, claim: FileClaim, files: _Files, *, by_hand: bool) -> Iter
         yield UnmetClaim(task, claim, created, exists=True)
 
 
-def files(case: Case) -> Hits:
+def unmet_files(case: Case) -> Hits:
     """Report what `unmet_claims` finds, except in steps of workflows that never run."""
     if case.present is None:
         return
@@ -234,13 +234,13 @@ def _never_run(contract: Contract) -> frozenset[str]:
     return frozenset(omitted)
 
 
-def links(case: Case) -> Hits:
+def written_links(case: Case) -> Hits:
     """Find written paths that are links or behind one: a step replaces the link, and git does not follow it."""
     present = case.present
     for plan, task in case.pairs if present is not None and present.links else ():
         if present is None or task.id in present.done:
             continue
-        for path, line in _written(task).items():
+        for path, line in _literal_writes(task).items():
             target, folder = present.links.get(path), path.rpartition("/")[0]
             if target is None or case.links.get(folder, "").startswith("/"):
                 continue  # a link out of the workspace is an error of its own
@@ -254,12 +254,12 @@ def links(case: Case) -> Hits:
             yield plan, task, Hit(path, words, code, field, line, fix=fix)
 
 
-def _written(task: Task) -> dict[str, int]:
+def _literal_writes(task: Task) -> dict[str, int]:
     """Return every literal path that the task or a step writes, with the step's line or 0."""
-    rows = {path: line for path, line in _writes(task) if paths.problem(path) is None}
+    rows = {path: line for path, line in _may_write(task) if paths.problem(path) is None}
     return {path: line for path, line in rows.items() if line or not paths.has_wildcard(path)}
 
 
-def written(contract: Contract) -> frozenset[str]:
+def literal_writes(contract: Contract) -> frozenset[str]:
     """Return every literal path that a task or a step of the contract writes."""
-    return frozenset(path for task in contract.tasks.values() for path in _written(task))
+    return frozenset(path for task in contract.tasks.values() for path in _literal_writes(task))
