@@ -84,7 +84,7 @@ def leaves_workspace(_: Case, plan: Plan, task: Task) -> Iterator[Hit]:
     """Find commands with paths outside the workspace, and with the user's repository in a task that can be undone."""
     for step in _runs(task):
         script = _script(step)
-        yield from (_outside(path, step) for path in shell.leaving(script))
+        yield from (_outside(path, step) for path in shell.outside_paths(script))
         if REPOSITORY in script.variables and task.rollback.kind != IRREVERSIBLE:
             fix = "Work in the checkout. Only a plan in Markdown can declare a task irreversible."
             if is_declaration(plan):

@@ -348,7 +348,7 @@ class _Reader:
         self._skips = "pattern" if operator == ";;" and self._cases > 0 else ""
 
 
-def leaving(script: Script) -> tuple[str, ...]:
+def outside_paths(script: Script) -> tuple[str, ...]:
     """Return the paths outside the workspace that the words of a script show: above it, or absolute and written.
 
     What commands read elsewhere is not meant, nor are devices, printed text, patterns and the text of a link.
