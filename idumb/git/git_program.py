@@ -13,11 +13,11 @@ import subprocess
 import tempfile
 import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import IO, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from idumb.domain import errors
 from idumb.git import discover
-from idumb.system import programs
+from idumb.system import atomic_write, programs
 
 # Variables by which users identify themselves or choose a configuration; any other GIT_* could redirect git.
 _KEPT = frozenset(
@@ -108,7 +108,7 @@ def read(
     options = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "cwd": cwd or root, "pass_fds": keep}
     words, variables, patience = [*_ALWAYS, *_NO_HOOKS, *arguments], {**_READING, **(extra or {})}, _PATIENCE
     with (
-        _whole(stdin) if stdin else contextlib.nullcontext(subprocess.DEVNULL) as source,
+        atomic_write.unnamed(stdin) if stdin else contextlib.nullcontext(subprocess.DEVNULL) as source,
         _started(root, words, variables, stdin=source, **options) as process,
     ):
         while True:
@@ -187,18 +187,6 @@ def failure(arguments: Sequence[str], result: Result) -> errors.Refusal:
     code = "git.ownership" if b"dubious ownership" in result.err else "git.failed"
     first = next((line for line in result.words.splitlines() if line), f"exit status {result.status}")
     return errors.Refusal(code, f"git {arguments[0]}: {first}", hint="git status", details={"words": result.words})
-
-
-def _whole(stdin: bytes) -> IO[bytes]:
-    """Return a file with git's whole input.
-
-    If idumb is killed, a pipe ends early and git continues with part of the input: a commit of some paths, or of none.
-    """
-    has_memory = hasattr(os, "memfd_create")
-    stream = os.fdopen(os.memfd_create("stdin"), "w+b") if has_memory else tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
-    stream.write(stdin)
-    stream.seek(0)
-    return stream
 
 
 def refuse_pipes(root: str, others: Iterable[str] = ()) -> None:

@@ -22,7 +22,8 @@ DEAD = "dead"
 ELSEWHERE = "elsewhere"
 """Some process has the lock, and none that can be seen from here: it is in another container, or on another machine."""
 
-_CARD, _LOCK = "owner.json", "owner.lock"
+CARD, LOCK = "owner.json", "owner.lock"
+"""Files in the folder of a working tree."""
 
 
 class OwnerLock:
@@ -130,7 +131,7 @@ def standing(card: Card, path: str) -> str:
 
 def lock_of(path: str) -> str:
     """Return the path of the lock beside a card."""
-    return os.path.join(os.path.dirname(path), _LOCK)
+    return os.path.join(os.path.dirname(path), LOCK)
 
 
 def worktrees(folder: str) -> list[str]:
@@ -142,7 +143,7 @@ def worktrees(folder: str) -> list[str]:
 def all_cards(folder: str) -> Iterator[tuple[str, Card]]:
     """Yield (path, card) of every owner that left one, dead or alive."""
     for name in worktrees(folder):
-        path = os.path.join(folder, "worktrees", name, _CARD)
+        path = os.path.join(folder, "worktrees", name, CARD)
         card = read(path)
         if card:
             yield path, card

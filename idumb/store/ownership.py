@@ -39,9 +39,9 @@ class FileOwnership:
         self._worktree = worktree
         self._clock = clock
         self._folder = os.path.join(database.folder, "worktrees", worktree)
-        self._card = os.path.join(self._folder, "owner.json")
+        self._card = os.path.join(self._folder, owner_card.CARD)
         self._request = os.path.join(self._folder, "stop.json")
-        self._path = os.path.join(self._folder, "owner.lock")
+        self._lock_file = os.path.join(self._folder, owner_card.LOCK)
         self._lock: OwnerLock | None = None
         self._fence = 0
         self._lost = False
@@ -150,7 +150,7 @@ class FileOwnership:
         card: owner_card.Card = {}
         state = owner_card.DEAD
         for _ in range(int(PATIENCE * _LOOKS)):
-            if (lock := owner_card.take(self._path)) is not None:
+            if (lock := owner_card.take(self._lock_file)) is not None:
                 return lock
             card = owner_card.read(self._card)
             state = owner_card.standing(card, self._card) if card else owner_card.DEAD
@@ -158,7 +158,7 @@ class FileOwnership:
                 raise owner_card.held(card, state)
             time.sleep(1 / _LOOKS)
         if force or (card and state == owner_card.DEAD):  # something inherited the lock of a dead owner
-            return owner_card.replace(self._path)
+            return owner_card.replace(self._lock_file)
         raise owner_card.held(card, state)
 
     def _announced(self, lock: OwnerLock, command: str) -> int:
@@ -199,7 +199,7 @@ class FileOwnership:
             return True
         if not process_tree.process_is(holder["pid"], holder.get("started")):
             return True
-        lock = owner_card.take(self._path)
+        lock = owner_card.take(self._lock_file)
         if lock is not None:
             lock.release()
         return lock is not None
@@ -249,9 +249,9 @@ def held_all(folder: str, also: str | None = None) -> Iterator[None]:
 
 def _taken_in(folder: str) -> OwnerLock:
     """Take the lock of a working tree. Refusal `lock.held` if it has an owner."""
-    lock = owner_card.take(os.path.join(folder, "owner.lock"))
+    lock = owner_card.take(os.path.join(folder, owner_card.LOCK))
     if lock is None:
-        card = owner_card.read(os.path.join(folder, "owner.json"))
+        card = owner_card.read(os.path.join(folder, owner_card.CARD))
         raise Refusal(
             "lock.held",
             f"working tree {os.path.basename(folder)} is in use by {owner_card.words(card)}",

@@ -13,6 +13,7 @@ from idumb.system import private_folders
 TYPE_CHECKING = False  # `typing` is slow to import, and `idumb status` imports this module; type checkers know the name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from typing import IO
 
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
@@ -98,6 +99,23 @@ def _entered(here: int, part: str, path: str, gained: set[str] | None) -> int:
         os.mkdir(part, dir_fd=here)
     gained.add(path)
     return os.open(part, _FOLDER, dir_fd=here)
+
+
+def unnamed(data: bytes) -> IO[bytes]:
+    """Return an open file without a name that holds `data`, as the input of a program.
+
+    If this process is killed, a pipe would end early, and a program would go on with part of its input. A program may
+    also read it slowly, late or not at all.
+    """
+    if hasattr(os, "memfd_create"):
+        stream = os.fdopen(os.memfd_create("input"), "w+b")
+    else:
+        import tempfile
+
+        stream = tempfile.TemporaryFile()  # noqa: SIM115 - the caller closes it
+    stream.write(data)
+    stream.seek(0)
+    return stream
 
 
 def free_name(path: str, mark: str = "~") -> str:

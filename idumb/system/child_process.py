@@ -9,14 +9,13 @@ import contextlib
 import functools
 import os
 import signal
-import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from idumb.system import launcher, process_end, process_tree, signals, stalls, supervision
+from idumb.system import atomic_write, launcher, process_end, process_tree, signals, stalls, supervision
 from idumb.system.process_end import GRACE
 from idumb.system.process_tree import PLACE_COOKIE, PROCESS_COOKIE, RUN_COOKIE
 from idumb.system.stalls import TimeLimits
@@ -238,27 +237,12 @@ class Program:
 @contextlib.contextmanager
 def _opened(stdin: bytes | int | None) -> Iterator[int]:
     """Yield a descriptor of the input. It is closed afterwards: the program has its own."""
-    if isinstance(stdin, int):
-        source = stdin
-    else:
-        source = os.open(os.devnull, os.O_RDONLY) if stdin is None else _readable_file(stdin)
+    if isinstance(stdin, bytes):
+        with atomic_write.unnamed(stdin) as stream:
+            yield stream.fileno()
+        return
+    source = os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin
     try:
         yield source
     finally:
         os.close(source)
-
-
-def _readable_file(data: bytes) -> int:
-    """Return an unnamed file with `data`: a child can read it slowly, late or not at all without blocking idumb."""
-    if sys.platform == "linux":
-        handle = os.memfd_create("stdin", os.MFD_CLOEXEC)
-    else:
-        import tempfile
-
-        handle, path = tempfile.mkstemp()
-        os.unlink(path)
-    view = memoryview(data)
-    while view:
-        view = view[os.write(handle, view) :]
-    os.lseek(handle, 0, os.SEEK_SET)
-    return handle

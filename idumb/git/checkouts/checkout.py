@@ -30,7 +30,7 @@ from idumb.git.trees import CheckoutTrees, GitTrees
 from idumb.system import child_process, clock, private_folders, process_end, process_tree
 
 BUILD, PROOF, PROVE = "build", "proof", "prove"
-"""The uses of a checkout: PROVE for the checks of a stranger."""
+"""The uses of a checkout: PROVE is for checks of a fresh clone."""
 MARK = "attempt"
 """The file in idumb's git folder that says that an attempt works in a checkout."""
 _MANY = 1000
