@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import tomllib
+from pathlib import Path
 
 import pytest
-import yaml
 
 from idumb.domain import hosts
-from idumb.domain.hosts import BY_NAME, Command
+from idumb.domain.hosts import Command
 from tests.support.cases import every
 
 ODD = Command(
@@ -16,37 +15,11 @@ ODD = Command(
 )
 
 
-def frontmatter(text: str) -> dict[str, str]:
-    fields = yaml.safe_load(text.split("---\n")[1])
-    assert isinstance(fields, dict)
-    return fields
-
-
-@every(
-    "name, keys, arguments",
-    [
-        ("claude", {"description", "argument-hint", "allowed-tools"}, "Take $ARGUMENTS"),
-        ("opencode", {"description"}, "Take $ARGUMENTS"),
-        ("qwen", {"description", "argument-hint"}, "Take {{args}}"),
-        ("copilot", {"description", "argument-hint", "agent"}, "Take what the user wrote"),
-        ("windsurf", {"description"}, "Take what the user wrote"),
-        ("codex", {"name", "description"}, "Take what the user wrote"),
-    ],
-)
-def test_markdown_has_the_keys_that_the_host_reads(name: str, keys: set[str], arguments: str) -> None:
-    text = hosts.installed(BY_NAME[name], ODD, "1.0")
-    assert set(frontmatter(text)) == keys
-    assert ODD.description in frontmatter(text)["description"]
-    assert arguments in text
-
-
-def test_a_host_without_frontmatter_gets_none() -> None:
-    assert hosts.installed(BY_NAME["cursor"], ODD, "1.0").startswith("Take what the user wrote")
-
-
-def test_gemini_gets_toml_with_its_own_placeholder_for_arguments() -> None:
-    command = tomllib.loads(hosts.installed(BY_NAME["gemini"], ODD, "1.0"))
-    assert command == {"description": ODD.description, "prompt": "Take {{args}}\n\n- `a \\ b`\n"}
+@every("host", hosts.HOSTS)
+def test_each_host_gets_the_form_of_the_file_of_its_name(host: hosts.Host) -> None:
+    """Markdown with the keys that it reads, or TOML; with its own placeholder for arguments."""
+    expected = (Path(__file__).parent / "hosts" / f"{host.name}.txt").read_text(encoding="utf-8")
+    assert hosts.installed(host, ODD, "1.0") == expected
 
 
 @every("host", hosts.HOSTS)
