@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -18,6 +17,7 @@ from idumb.domain.plans.plan import Plan
 from idumb.domain.plans.source_tasks import SourcePlan
 from idumb.markdown.plan_files import PlanningFolder
 from idumb.markdown.plans import plan_parser
+from tests.support import example_files
 
 CASES = Path(__file__).parent / "cases"
 NAMES = sorted(path.stem for path in CASES.glob("*.md"))
@@ -37,27 +37,23 @@ def parsed(name: str) -> ParsedPlan:
     return plan_parser.parse(data(name), "case.md")
 
 
-def expected(place: Path) -> dict[str, Any]:
-    """What must come of the case beside it."""
-    result = json.loads(place.with_suffix(".json").read_text(encoding="utf-8"))
-    assert isinstance(result, dict)
-    return result
-
-
 def source(name: str) -> SourcePlan:
     """The plan of another tool in the folder of that name."""
-    return PlanningFolder(str(SOURCES / name)).source(expected(SOURCES / name)["source"], None)
+    return PlanningFolder(str(SOURCES / name)).source(source_path(name), None)
+
+
+def source_path(name: str) -> str:
+    return str(example_files.read_json(SOURCES / f"{name}.json")["source"])
 
 
 def source_texts() -> list[tuple[str, str]]:
     """The path and the text of each source that is one file."""
-    paths = [(name, expected(SOURCES / name)["source"]) for name in SOURCE_NAMES]
+    paths = [(name, source_path(name)) for name in SOURCE_NAMES]
     return [(path, source_text(name)) for name, path in paths if (SOURCES / name / path).is_file()]
 
 
 def source_text(name: str) -> str:
-    path = str(expected(SOURCES / name)["source"])
-    return (SOURCES / name / path).read_bytes().decode()
+    return (SOURCES / name / source_path(name)).read_bytes().decode()
 
 
 def written(plan: SourcePlan) -> str:

@@ -15,6 +15,7 @@ from idumb.app.ports import ParsedPlan
 from idumb.domain.plans.plan import Plan
 from idumb.markdown.plans import plan_parser
 from tests.format import golden
+from tests.support import example_files
 from tests.support.cases import every
 from tests.support.growth import assert_linear
 
@@ -50,7 +51,7 @@ def as_json(*steps: dict[str, Any], **more: Any) -> str:
 def test_a_step_plan_gives_the_result_of_the_reference(place: Path) -> None:
     """R-PLAN-7, R-PLAN-5, R-LOCK-7: beside each file is what must come of it."""
     parsed = read(place.with_suffix("").read_bytes(), place.stem)
-    assert golden.outcome(parsed) == json.loads(place.read_text(encoding="utf-8"))
+    example_files.compare_json(place, golden.outcome(parsed))
     assert all(one.path == place.stem and one.message for one in parsed.findings)
     assert all(one.field or one.code in WITHOUT_FIELD for one in parsed.findings)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 from pathlib import Path
 
@@ -26,6 +25,7 @@ from idumb.markdown import configuration, setting_rows
 from idumb.markdown.syntax import tree, value_types
 from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.source import Source
+from tests.support import example_files
 from tests.support.cases import every
 
 HERE = Path(__file__).parent
@@ -47,9 +47,7 @@ def problems(text: str) -> list[str]:
 
 def test_every_setting_can_be_given() -> None:
     settings = parsed(FULL)
-    assert json.loads(json.dumps(to_builtins(settings))) == json.loads(
-        (HERE / "full-config.json").read_text(encoding="utf-8")
-    )
+    example_files.compare_json(HERE / "full-config.json", to_builtins(settings))
     assert settings.digest() != Settings().digest()
 
 

@@ -8,6 +8,7 @@ import pytest
 
 from idumb.domain import hosts
 from idumb.domain.hosts import Command
+from tests.support import example_files
 from tests.support.cases import every
 
 ODD = Command(
@@ -18,8 +19,7 @@ ODD = Command(
 @every("host", hosts.HOSTS)
 def test_each_host_gets_the_form_of_the_file_of_its_name(host: hosts.Host) -> None:
     """Markdown with the keys that it reads, or TOML; with its own placeholder for arguments."""
-    expected = (Path(__file__).parent / "hosts" / f"{host.name}.txt").read_text(encoding="utf-8")
-    assert hosts.installed(host, ODD, "1.0") == expected
+    example_files.compare(Path(__file__).parent / "hosts" / f"{host.name}.txt", hosts.installed(host, ODD, "1.0"))
 
 
 @every("host", hosts.HOSTS)

@@ -13,6 +13,7 @@ from idumb.domain.plans.plan import Criterion, FileClaim, RollbackClass, Scope, 
 from idumb.domain.plans.workflow import Flow
 from idumb.domain.settings import Settings
 from idumb.markdown.plans import plan_parser
+from tests.support import example_files
 from tests.support.cases import every
 from tests.support.intake import SETTINGS, assembled, codes, findings_of, plan, step, steps, task
 
@@ -24,8 +25,8 @@ def test_the_commands_and_intents_of_a_step_plan_have_the_findings_beside_it(pla
     """R-LOCK-5, R-LOCK-7: each is at the line of its step."""
     read = plan_parser.parse_steps(place.read_bytes(), place.name).plan
     assert read is not None
-    found = [f"{f.severity} {f.code} {f.line}: {f.found}" for f in findings_of(read, settings=Settings())]
-    assert found == place.with_suffix(".txt").read_text(encoding="utf-8").splitlines()
+    found = [f"{f.severity} {f.code} {f.line}: {f.found}\n" for f in findings_of(read, settings=Settings())]
+    example_files.compare(place.with_suffix(".txt"), "".join(found))
 
 
 def test_a_command_is_judged_more_mildly_in_guided_mode_or_not_at_all() -> None:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 from idumb.domain.proof import project_checkers
 from idumb.domain.proof.project_checkers import Finding
+from tests.support import example_files
 from tests.support.cases import every
 
 OUTPUTS = Path(__file__).parent / "checkers"
@@ -22,8 +22,7 @@ MYPY = output("mypy")
 @every("name", sorted(path.stem for path in OUTPUTS.glob("*.txt")))
 def test_the_errors_of_a_checker_are_read(name: str) -> None:
     """Beside each output is what is found in it: path, line, words, and whether it is an error."""
-    expected = json.loads((OUTPUTS / f"{name}.json").read_text(encoding="utf-8"))
-    assert [list(each) for each in project_checkers.findings(output(name))] == expected
+    example_files.compare_json(OUTPUTS / f"{name}.json", project_checkers.findings(output(name)))
 
 
 def test_lines_may_shift_and_what_occurs_more_often_is_new() -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from idumb.domain.action import Action
 from idumb.views import answer
+from tests.support import example_files
 from tests.support.cases import every
 
 FINDING = {
@@ -204,5 +205,4 @@ ANSWERS: dict[str, tuple[str, dict[str, Any]]] = {
 @every("name", ANSWERS)
 def test_each_answer_is_as_the_file_of_its_name(name: str) -> None:
     """R-RUN-6, R-PLAN-5, R-LOCK-1."""
-    expected = (Path(__file__).parent / "answers" / f"{name}.txt").read_text(encoding="utf-8")
-    assert answer.render(*ANSWERS[name]) == expected
+    example_files.compare(Path(__file__).parent / "answers" / f"{name}.txt", answer.render(*ANSWERS[name]))

@@ -15,6 +15,7 @@ from idumb.domain.contract import Contract
 from idumb.views import graph as graphs
 from idumb.views import summary
 from idumb.views.documents import MarkdownDocuments
+from tests.support import example_files
 from tests.support.cases import every
 from tests.unit.views import examples
 
@@ -145,7 +146,7 @@ DOCUMENTS: dict[str, Callable[[], str]] = {
 def test_each_document_is_as_the_file_of_its_name(name: str) -> None:
     """R-GIT-2, R-LOG-4, R-OPS-2, R-RUN-5, R-ADAPT-5, R-PLAN-6: `documents` has what a user reads of a run."""
     text = DOCUMENTS[name]().replace(examples.slugs().hash, "c" * 64)
-    assert text == (Path(__file__).parent / "documents" / name).read_text(encoding="utf-8")
+    example_files.compare(Path(__file__).parent / "documents" / name, text)
 
 
 @every("ledger_status, verdict", [("declared", "PARTIAL"), ("undeclared", "FAIL")])
