@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -55,53 +54,21 @@ def test_a_strict_run_stops_at_another_version_of_its_agent_and_continues_only_i
     assert project.resume("--accept-changed", "--no-verify").code == 0
 
 
-def checked(project: Project, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A program on PATH that checks two tasks; the second one fails until `ok.txt` is committed."""
-    executable = project.folder.parent / "bin" / "prove"
-    executable.parent.mkdir(exist_ok=True)
-    rewrite(executable, PROVE)
-    first = task("T1-01", files="create `a.txt`", check="prove a.txt", steps=(write("a.txt", "a\n"),))
-    check = "prove ok.txt && prove b.txt"
-    second = task("T1-02", files="create `b.txt`", check=check, after="T1-01", steps=(write("b.txt", "b\n"),))
-    project.plan([first, second])
-    monkeypatch.setenv("PATH", f"{executable.parent}:{os.environ['PATH']}")
-    return executable
-
-
 PROVE = '#!/bin/sh\ntest -e "$1"\n'
 
 
-def halted_at_the_second_task(project: Project) -> None:
-    assert project.execute("--max-attempts", "1").code == 1
-    project.repo.write("ok.txt")
-    project.repo.commit("ok", "ok.txt")
-
-
-def _guided(sandbox: GitSandbox) -> Project:
-    project = projects.create(sandbox)
-    with pytest.MonkeyPatch.context() as patched:
-        checked(project, patched)
-        halted_at_the_second_task(project)
-    return project
-
-
-@pytest.fixture
-def guided(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> Project:
-    """A guided run that halted at the second task."""
-    project = prepared.get(_guided)
-    programs = project.folder.parent / "bin"
-    rewrite(programs / "prove", PROVE)
-    monkeypatch.setenv("PATH", f"{programs}:{os.environ['PATH']}")
-    return project
-
-
-def test_programs_that_checks_start_are_in_the_envelope(guided: Project) -> None:
+def test_programs_that_checks_start_are_in_the_envelope(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """R-ENV-1: path and bytes; programs in the working tree may be changed by tasks."""
-    project, checker = guided, guided.folder.parent / "bin" / "prove"
+    checker = project.repo.write(str(tmp_path / "bin/prove"), PROVE, mode=0o755)
+    monkeypatch.setenv("PATH", str(checker.parent), prepend=":")
+    project.plan([task("T1-01", files="create `a.txt`", check="prove a.txt", steps=(write("a.txt", "a\n"),))])
+    assert run(project, "--no-verify").code == 0
     programs = parts(shown(project, "T1-01"))["checks"]["value"]
     assert programs == {"prove": f"{checker} {hashlib.sha256(PROVE.encode()).hexdigest()}"}
     assert f"prove {checker} " in project.quick("show", "T1-01", "--envelope").out
-    (started, *_) = kinds(project, "attempt.started")
+    (started,) = kinds(project, "attempt.started")
     validator("envelope").validate(started["envelope"])
 
 
@@ -109,7 +76,9 @@ def test_another_version_of_the_agent_is_recorded_and_named_in_guided_mode(proje
     """R-LOG-7."""
     check = "test -e ok.txt && test -s T1-02.txt"
     project.plan([built("T1-01"), task("T1-02", files="create `T1-02.txt`", check=check, after="T1-01")])
-    halted_at_the_second_task(project)
+    assert project.execute("--max-attempts", "1").code == 1
+    project.repo.write("ok.txt")
+    project.repo.commit("ok", "ok.txt")
     rewrite(program, BUILDER.replace("made for", "updated for"))
     answer = project.resume("--retry-failed", "--no-verify")
     assert answer.code == 0, answer.out

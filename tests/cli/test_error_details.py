@@ -20,11 +20,7 @@ import pytest
 from idumb.cli import main
 from idumb.system import machine
 from tests.meta import source
-from tests.support import project as projects
-from tests.support.answer import Answer
 from tests.support.choices import refused
-from tests.support.gitrepo import GitSandbox
-from tests.support.prepared import Prepared
 from tests.support.project import Project, making, shell, task
 
 CRITERION = "success_criteria:\n  - {text: It is right, check: test -e never.txt}\n"
@@ -84,38 +80,16 @@ def test_a_commit_that_git_refuses_is_reported_with_its_step(project: Project) -
     assert len(ended.error["details"]["plan_hash"]) == 64
 
 
-def planned(sandbox: GitSandbox) -> Project:
-    project = projects.create(sandbox)
-    project.plan([making("T1-01", "a.txt")])
-    return project
-
-
-def dirty(prepared: Prepared) -> tuple[Project, Answer]:
-    project = prepared.get(planned)
-    project.repo.write("a.txt", "mine\n")
-    return project, project.execute()
-
-
-def merging(prepared: Prepared) -> tuple[Project, Answer]:
-    project = prepared.get(planned)
-    approval = project.approval()
-    (project.repo.git_dir / "MERGE_HEAD").write_text(project.repo.head() + "\n", encoding="ascii")
-    return project, project.json("execute-phase", "1", "--approve", approval)
-
-
-SITUATIONS = (
-    (dirty, "task.dirty-path"),
-    (merging, "git.merge-in-progress"),
-)
-
-
-@pytest.mark.parametrize(("situation", "code"), SITUATIONS, ids=lambda one: getattr(one, "__name__", one))
-def test_a_refusal_states_what_is_blocked_and_each_choice_works(prepared: Prepared, situation: Any, code: str) -> None:
+def test_a_refusal_states_what_is_blocked_and_each_choice_works(project: Project) -> None:
     """R-ASK-1: `Answer.error` looks for the fields; here each command of a choice is run as it is printed."""
-    project, answer = situation(prepared)
-    assert answer.error["code"] == code
-    assert answer.error["details"]["why"]
-    assert refused(project, answer) == {}
+    project.plan([making("T1-01", "a.txt")])
+    approval = project.approval()
+    for path, code in (("a.txt", "task.dirty-path"), (".git/MERGE_HEAD", "git.merge-in-progress")):
+        place = project.repo.write(path, f"{project.repo.head()}\n")
+        answer = project.json("execute-phase", "1", "--approve", approval)
+        assert answer.error["code"] == code
+        assert refused(project, answer) == {}
+        place.unlink()
 
 
 def problem(number: int, path: str | None = None) -> OSError:

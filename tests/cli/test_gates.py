@@ -152,19 +152,6 @@ def test_a_strict_plan_fails_a_task_that_changed_a_non_goal(project: Project) ->
     assert (answer.code, WORDS in answer.data["tasks"][0]["reason"]) == (1, True), answer
 
 
-CONFIG = (
-    "validator: reviewer\nbindings:\n  reviewer: {{adapter: command, argv: [{program}]}}\n"
-    "gates:\n  validator: {{level: {level}}}\n"
-)
-
-
-def reviewed(project: Project, place: Path, level: int) -> None:
-    """A task whose checks pass and whose validator says no."""
-    program = project.repo.write(str(place / "reviewer"), "#!/bin/sh\necho not good enough\nexit 1\n", mode=0o755)
-    project.configure(CONFIG.format(program=program, level=level))
-    project.plan([making("T1-01", "a.txt")])
-
-
 def test_an_informational_gate_reports_an_exceeded_limit(project: Project) -> None:
     """R-GATE-6, R-GATE-1, R-RUN-3: how strict it is; the limits of the plan hold for a task without its own."""
     two = task(
@@ -190,13 +177,14 @@ def test_an_informational_gate_reports_an_exceeded_limit(project: Project) -> No
 OTHERS = [role for role in agent.ROLES if role != agent.VALIDATOR]
 
 
-def test_every_role_accepts_a_level_and_an_informational_validator_blocks_nothing(
-    project: Project, tmp_path: Path
-) -> None:
+def test_every_role_accepts_a_level_and_an_informational_validator_blocks_nothing(project: Project) -> None:
     """R-GATE-6: it is shown at lock-in, and a run is locked under it. Level 0 is only reported."""
-    reviewed(project, tmp_path, 0)
     levels = "".join(f"  {role}: {{level: 2}}\n" for role in OTHERS)
-    project.configure(project.read(".idumb/config.yaml") + levels)
+    reviewer = "{adapter: command, argv: [sh, -c, 'echo not good enough; exit 1']}"
+    project.configure(
+        f"validator: reviewer\nbindings: {{reviewer: {reviewer}}}\ngates:\n  validator: {{level: 0}}\n{levels}"
+    )
+    project.plan([making("T1-01", "a.txt")])
     answer = project.execute("--no-verify")
     assert answer.code == 0, answer
     for role in OTHERS:

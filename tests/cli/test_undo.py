@@ -13,20 +13,15 @@ from tests.support.prepared import Prepared, prepared_project
 from tests.support.project import Project, failing_task, making, task, write
 
 
-def _ran(project: Project, phase: str = "1") -> Project:
-    one, two = (f"T{phase}-01", f"p{phase}a.txt"), (f"T{phase}-03", f"p{phase}b.txt")
-    project.plan([making(*one), making(*two, after=one[0])], phase=phase)
-    consent = project.approval(phase)
-    assert project.quick("execute-phase", phase, "--approve", consent, "--json").code == 0
+def _ran(sandbox: GitSandbox) -> Project:
+    """Phase 1 of two tasks ran."""
+    project = projects.create(sandbox)
+    project.plan([making("T1-01", "p1a.txt"), making("T1-03", "p1b.txt", after="T1-01")])
+    assert project.execute().code == 0
     return project
 
 
-def _one_run(sandbox: GitSandbox) -> Project:
-    return _ran(projects.create(sandbox))
-
-
-ran = prepared_project(_one_run)
-"""Phase 1 of two tasks ran."""
+ran = prepared_project(_ran)
 
 
 def _left_uncommitted(sandbox: GitSandbox) -> Project:
