@@ -29,19 +29,16 @@ def refuse(monkeypatch: pytest.MonkeyPatch, *, readable: bool) -> None:
     monkeypatch.setattr(os, "access", lambda *_: readable)
 
 
-def test_an_unreadable_file_is_recorded_as_unreadable_with_its_mode(
+def test_an_unreadable_file_is_recorded_as_such_and_one_that_becomes_readable_is_not_a_change(
     sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """R-LOG-5: the system error is reported as such and not as a change."""
     before = digests(sandbox)
     refuse(monkeypatch, readable=False)
     first = digests(sandbox)
     assert first.keys() == before.keys()
     assert first[".git/config"] != before[".git/config"]
     assert digests(sandbox) == first
-
-
-def test_a_file_that_becomes_readable_is_not_a_change(sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch) -> None:
-    """R-LOG-5: the system error is reported as such and not as a change."""
     refuse(monkeypatch, readable=True)
     with pytest.raises(PermissionError, match=r"\.git/config"):
         digests(sandbox)
