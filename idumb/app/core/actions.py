@@ -319,10 +319,11 @@ def start_fresh(phase: str) -> Choice:
 def for_paused(state: RunState) -> tuple[Choice, ...]:
     phase, means = state.phase, "finished tasks stay finished; the next task starts"
     edit = "edit its tasks, review the difference, and amend the run; finished tasks that did not change are kept"
-    approve = f"idumb approve {phase}; " if state.mode == STRICT else ""
-    amend = f"idumb check-plan {phase} --diff; {approve}idumb amend {phase} --from-file"
+    # A strict run takes over a changed plan only after it is approved.
+    approve = [Action.of("approve", phase)] if state.mode == STRICT else []
+    steps = (Action.of("check-plan", phase, "--diff"), *approve, Action.of("amend", phase, "--from-file"))
     go_on = Choice("go-on", "continue with the plan as it is", means, Action.of("resume", phase))
-    return (Choice("replan", "change the plan first", edit, amend), go_on, start_fresh(phase))
+    return (Choice("replan", "change the plan first", edit, "; ".join(map(str, steps))), go_on, start_fresh(phase))
 
 
 def stopped_by(by: str, why: str) -> str:
