@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import random
 import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -309,7 +310,7 @@ def test_the_parts_of_a_programme_run_each_case_exactly_once(tmp_path: Path) -> 
     assert [failure.case for failure in result.failures] == ["case 3"]
 
 
-def test_the_commit_chooses_the_points_of_a_push_and_a_night_must_meet_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_push_has_points_of_its_commit_and_a_night_enough(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     taken = []
 
     def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
@@ -318,6 +319,7 @@ def test_the_commit_chooses_the_points_of_a_push_and_a_night_must_meet_enough(mo
         tally.cases += size or 0
 
     monkeypatch.setenv(VARIABLE, "5")
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))  # the folder of a failed case stays
     small = Programme("T0", "nothing", 3, None, run, push=2, least={"cases": 3})
     programme.on_a_push(small)
     programme.at_night(small)

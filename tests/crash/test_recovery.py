@@ -120,10 +120,7 @@ def test_a_lock_without_a_killed_command_stays(killed: Killed) -> None:
 
 @pytest.mark.nightly
 def test_temporary_files_of_a_killed_command_are_removed_and_others_stay(killed: Killed) -> None:
-    ours = (
-        ".idumb/brain/.state.json.999999-0123abcd.tmp",
-        ".git/idumb/.state.json.999999-0123abcd.tmp",
-    )
+    ours = (".idumb/brain/.state.json.999999-0123abcd.tmp", ".git/idumb/.state.json.999999-0123abcd.tmp")
     theirs = ("sub/.idumb-displaced-0", "sub/.idumb-mine.tmp", ".idumb/brain/.notes.tmp", "x.tmp")
     for name in (*ours, *theirs):
         killed.repo.write(name, "half")
