@@ -94,6 +94,18 @@ def test_a_guided_plan_gets_fewer_findings_and_is_refused_for_none_of_them(proje
     }
 
 
+def test_ambiguous_words_are_a_warning_in_guided_and_an_error_in_strict_mode(project: Project) -> None:
+    """R-LOCK-7: `tests/unit/domain/wording` has the words."""
+    criterion = "It greets friends etc."
+    boxes = f'  - [ ] {criterion} — check: `make test`\n  - [ ] `{criterion}` and "{criterion}" — check: `make all`\n'
+    project.plan([projects.making("T1-01", "a.txt", criteria=boxes)])
+    answer = project.quick("check-plan", "1", "--json")
+    # Not the one in backticks and quotes.
+    assert [(f["code"], f["severity"], f["line"]) for f in answer.data["findings"]] == [("text.vague", "warning", 18)]
+    assert answer.code == 0
+    assert codes(project, "--mode", "strict")["text.vague"] == "error"
+
+
 def test_a_tool_that_the_policy_does_not_allow_is_refused_in_both_modes(project: Project) -> None:
     """R-LOCK-5."""
     steps = (projects.write("a.txt", "x"), projects.shell("true"))
