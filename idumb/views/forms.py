@@ -53,7 +53,6 @@ _FORMATS: Mapping[str, Callable[[Any], str]] = {
     "words": " ".join,
 }
 _NOTHING: tuple[Any, ...] = (None, "", (), [], {})
-_WIDEST = 60  # a longer cell moves only its own line
 _ROWS = re.compile(r"((?:\{[\w.]+:[?!]\})?)([\w.]+)([*=])(\d*) (.*)", re.DOTALL)
 _OPTIONAL = re.compile(r"\[(.*?)\]")
 _FIELD = re.compile(r"\{([\w. ]*):?([^}]*)\}")
@@ -91,7 +90,7 @@ def _rows(data: Mapping[str, Any], path: str, form: str, most: int) -> list[str]
     rows = [{"": row, "above": data, **(row if isinstance(row, Mapping) else {})} for row in values or ()]
     filled = [([_line(cell, row) for cell in first.split(" | ")], row) for row in rows[:most]]
     kept = [([*map("".join, cells)], row) for cells, row in filled if cells[0]]
-    heads = phrases.columns([cells for cells, _ in kept], "", _WIDEST)
+    heads = phrases.columns([cells for cells, _ in kept], "", phrases.WIDEST)
     below = [fill("\n".join(more), row) if more else [] for _, row in kept]
     lines = [line for head, rest in zip(heads, below, strict=True) for line in (head, *rest)]
     return [*lines, f"  and {len(rows) - most} more; --json has them"] if len(rows) > most else lines

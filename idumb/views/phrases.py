@@ -11,6 +11,7 @@ Lines = Sequence[str] | str
 """The text of an answer: lines, which the next commands follow, or the whole text."""
 UNKNOWN = "unknown"
 _WIDTH = 160
+WIDEST = 60  # a longer cell of a column moves only its own line
 _RULE = "-" * 72
 _CONFLICTS = 6  # files whose commands are shown
 

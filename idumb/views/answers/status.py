@@ -2,110 +2,122 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping
 
-from idumb.views import forms, phrases
+from idumb.views import phrases
 
 _ORDER = ("completed", "accepted", "running", "ready", "pending", "waiting", "failed", "blocked", "skipped")
 _WORDS = {"completed": "done, not verified"}
-_STANDING = {"stopped": "which is stopped", "elsewhere": "which cannot be seen from here"}
-_OWNER = """
-In use by process {owner.pid} on {owner.host}[, {standing}], since {owner.since}: {owner.command}
-""".strip()
-_QUESTIONS = "decisions* waiting for your answer: {id}  {what}"
-_STATUS = f"""
-{_OWNER}
-phases* Phase {{phase}}[ {{title}}]: {{said}}
-*   {{counted}}
-*   done elsewhere according to {{elsewhere.by}}, not recorded here: {{counts:counts}}\
-[; verification {{elsewhere.verification}}]
-*   {{restoring.words}}
-*   {{open.words}}
-*   {{told.words}}
-*   {{reason}}
-*   {{problem}}
-* problems*   problem: {{}}
-* blocked*   {{tasks:99}} blocked by {{by}} ({{status}}[: {{reason}}])
-* * actions*     {{}}
-* decisions*   waiting for your answer: {{id}}  {{what}}
-{_QUESTIONS}
-{{nothing:?No phase is planned yet.}}
-{{kept.words}}
-"""
-_UPCOMING = f"""
-{_OWNER}
-{_QUESTIONS}
-questions* waiting for your answer: {{id}}  {{what}}
-problems*   problem: {{}}
-can_run_now= {{id}} | {{title}}
-not_yet= {{id}} | {{title}} | {{status}}[: {{why}}]
-blocked= {{tasks:99}} blocked by {{by}} ({{status}}[: {{reason}}])
-* actions*   {{}}
-  and {{more:+more task}}; idumb graph {{phase}} shows all
-"""
-_ROADMAP = """
-rows* {phase} | [{title}][{title:!-}] | {said} | {done}
-else ROADMAP.md lists no phases, and there are no phase folders.
-"""
+_STANDING = {"stopped": ", which is stopped", "elsewhere": ", which cannot be seen from here"}
 
 
 def status(view: phrases.Data) -> list[str]:
     """Return each phase with its counts, its questions, and the next command."""
-    rows = [_row(row) for row in view["phases"]]
-    nothing = view["initialised"] and not (rows or view.get("owner") or view.get("decisions"))
-    return _ended(_STATUS, view, phases=rows, nothing=nothing)
+    phases = [line for row in view["phases"] for line in _phase(row)]
+    lines = [*_owner(view), *phases, *_questions(view)]
+    if view["initialised"] and not lines:
+        lines.append("No phase is planned yet.")
+    kept = view["kept"]["words"]
+    return _ended([*lines, kept] if kept else lines, view)
 
 
-def _row(row: phrases.Data) -> phrases.Data:
-    elsewhere, tasks = row.get("elsewhere") or {}, row["tasks"]
-    counts = {status: number for status, number in elsewhere.get("counts", {}).items() if status != "total"}
-    return {
-        **row,
-        "said": _state(row),
-        "counted": None if elsewhere or not tasks["total"] else counted(tasks),
-        "counts": counts if any(counts.values()) else {"nothing": ""},
-        "reason": None if row["decisions"] else row.get("reason"),  # an open question says more
-    }
+def _owner(view: phrases.Data) -> Iterator[str]:
+    owner = view["owner"]
+    if owner is not None and None not in owner.values():  # a damaged card may lack some
+        who = f"process {owner['pid']} on {owner['host']}{_STANDING.get(owner['standing'], '')}"
+        yield f"In use by {who}, since {phrases.moment(owner['since'])}: {owner['command']}"
+
+
+def _phase(row: phrases.Data) -> Iterator[str]:
+    title = f" {row['title']}" if row["title"] else ""
+    yield f"Phase {row['phase']}{title}: {_state(row)}"
+    notes = [_work(row), *(row[name]["words"] for name in ("restoring", "open", "told") if row.get(name))]
+    notes += ["" if row["decisions"] else row.get("reason"), row.get("problem")]  # an open question says more
+    yield from (f"  {line}" for line in (*notes, *_problems(row), *_blocked(row), *_questions(row)) if line)
+
+
+def _work(row: phrases.Data) -> str:
+    """Return how many tasks are done, here or according to what is recorded of another place."""
+    elsewhere, tasks = row.get("elsewhere"), row["tasks"]
+    if not elsewhere:
+        return f"{_done(tasks)}: {_counts(tasks, _ORDER)}" if tasks["total"] else ""
+    counts = _counts(elsewhere["counts"], (status for status in elsewhere["counts"] if status != "total"))
+    verified = f"; verification {elsewhere['verification']}" if elsewhere["verification"] else ""
+    return f"done elsewhere according to {elsewhere['by']}, not recorded here: {counts}{verified}" if counts else ""
 
 
 def _state(row: phrases.Data) -> str:
     return "changed since its last run" if row.get("changed_since_run") else _WORDS.get(row["state"], str(row["state"]))
 
 
-def counted(tasks: Mapping[str, int]) -> str:
-    """Return `2 of 5 done: 2 completed, 1 failed, 2 blocked`."""
-    by_status = ", ".join(f"{tasks[s]} {s}" for s in _ORDER if tasks.get(s))
-    return f"{_done(tasks)}: {by_status}"
-
-
 def _done(tasks: Mapping[str, int]) -> str:
     return f"{tasks.get('completed', 0) + tasks.get('accepted', 0)} of {tasks['total']} done"
 
 
+def _counts(tasks: Mapping[str, int], statuses: Iterable[str]) -> str:
+    return ", ".join(f"{tasks[status]} {status}" for status in statuses if tasks.get(status))
+
+
+def _problems(row: phrases.Data) -> list[str]:
+    return [f"problem: {problem}" for problem in row.get("problems", ())]
+
+
+def _blocked(row: phrases.Data) -> Iterator[str]:
+    """Yield what blocks tasks, each with the commands that unblock them."""
+    for group in row.get("blocked", ()):
+        yield f"{', '.join(group['tasks'])} blocked by {group['by']} ({group['status']}{_because(group['reason'])})"
+        yield from (f"  {action}" for action in group["actions"])
+
+
+def _questions(row: phrases.Data) -> list[str]:
+    return [f"waiting for your answer: {question['id']}  {question['what']}" for question in row["decisions"]]
+
+
 def upcoming(view: phrases.Data) -> list[str]:
     """Return the next command, ready tasks, and why others wait."""
+    lines = [*_owner(view), *_questions(view)]
     row = next((each for each in view["phases"] if each["phase"] == view["next"].get("phase")), None)
     if row is None:
-        return _ended(_UPCOMING, view)
-    told = {task for group in row.get("blocked", ()) for task in group["tasks"]}
-    others = [task for task in row["others"] if task["id"] not in told]
-    return _ended(_UPCOMING, {**row, **view}, questions=row["decisions"], can_run_now=row["next"], not_yet=others)
+        return _ended(lines, view)
+    blocked = {task for group in row.get("blocked", ()) for task in group["tasks"]}
+    ready = [(task["id"], task["title"]) for task in row["next"]]
+    others = [
+        (task["id"], task["title"], f"{task['status']}{_because(task['why'])}")
+        for task in row["others"]
+        if task["id"] not in blocked
+    ]
+    lines += [*_questions(row), *(f"  {problem}" for problem in _problems(row))]
+    lines += _section("Can run now", phrases.columns(ready, "", phrases.WIDEST))
+    lines += _section("Not yet", phrases.columns(others, "", phrases.WIDEST))
+    lines += _section("Blocked", _blocked(row))
+    if row["more"]:
+        lines.append(f"  and {phrases.counted(row['more'], 'more task')}; idumb graph {row['phase']} shows all")
+    return _ended(lines, view)
+
+
+def _section(title: str, lines: Iterable[str]) -> list[str]:
+    below = [f"  {line}" for line in lines]
+    return [f"{title}:", *below] if below else []
 
 
 def roadmap(view: phrases.Data) -> list[str]:
     """Return one line per phase; its state comes from the log, never from the file."""
     rows = [
-        {**row, "said": _state(row), "done": _done(row["tasks"]) if row["tasks"]["total"] else ""}
+        (row["phase"], row["title"] or "-", _state(row), _done(row["tasks"]) if row["tasks"]["total"] else "")
         for row in view["phases"]
     ]
-    return _ended(_ROADMAP, view, rows=rows)
+    lines = phrases.columns(rows, "", phrases.WIDEST)
+    return _ended(lines or ["ROADMAP.md lists no phases, and there are no phase folders."], view)
 
 
-def _ended(form: str, view: phrases.Data, **words: Any) -> list[str]:
+def _because(reason: str) -> str:
+    return f": {reason}" if reason else ""
+
+
+def _ended(lines: list[str], view: phrases.Data) -> list[str]:
     """Return the lines, which end with the next command and why, unless one of the lines above says it."""
-    standing = _STANDING.get((view.get("owner") or {}).get("standing", ""))
-    lines, following = forms.fill(form, {**view, **words, "standing": standing}), view["next"]
-    because = "" if any(line.endswith(following["why"]) for line in lines) else following["why"]
-    closing = "Next: {command}[  ({because})]\nelse Next: {why}"
-    return [*lines, *forms.fill(closing, {**following, "because": because})]
+    command, why = view["next"]["command"], view["next"]["why"]
+    if command is None:
+        return [*lines, f"Next: {why}"]
+    because = "" if any(line.endswith(why) for line in lines) else f"  ({why})"
+    return [*lines, f"Next: {command}{because}"]

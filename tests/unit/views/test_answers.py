@@ -36,13 +36,13 @@ def _run(outcome: str, **more: Any) -> dict[str, Any]:
 
 def _view(**more: Any) -> dict[str, Any]:
     row = {
-        "phase": "1", "title": "Slugs", "folder": "f", "state": "failed", "run": "0123", "reason": "",
+        "phase": "1", "title": "Slugs", "state": "failed", "reason": "", "decisions": [DECISION], "problems": [],
         "tasks": {"total": 3, "completed": 1, "failed": 1, "blocked": 1}, "next": [_row("T1-04", "ready")],
-        "others": [{**_row("T1-03", "blocked"), "why": "waits for T1-02 (failed)"}], "more": 4, "decisions": [DECISION],
-        "problems": [], "changed_since_run": False,
+        "others": [{**_row("T1-03", "blocked"), "why": "waits for T1-02 (failed)"}], "more": 4, **more,
     }  # fmt: skip
     following = {"phase": "1", "command": "idumb resume 1", "why": "1 failed"}
-    return {"schema": 1, "initialised": True, "phases": [{**row, **more}], "next": following, "kept": {"words": ""}}
+    shown = {"phases": [row], "next": following, "decisions": [], "kept": {"words": ""}, "owner": None}
+    return {"initialised": True, **shown}
 
 
 def test_foreign_text_is_escaped() -> None:
@@ -126,8 +126,8 @@ _TIMES = {"recorded": "2026-01-02T03:04:05.1Z", "rebuilt": "2026-01-02T03:04:05.
 _UPCOMING = {
     "phases": [{"phase": "1", "next": [], "others": [], "decisions": [], "more": 3}],
     "owner": {"pid": 1, "host": "h", "standing": "running", "since": "2026-01-02T03:04:05Z", "command": "quick"},
-    "next": {"phase": "1", "command": None, "why": "nothing"},
-}
+    "next": {"phase": "1", "command": None, "why": "nothing"}, "decisions": [],
+}  # fmt: skip
 _CHECKED = {
     "phase": "1", "plans": ["p.md"], "findings": [], "errors": 0, "warnings": 0, "mode": "guided", "contract_hash": "c",
     "consent_hash": "c", "plan_hashes": {"p.md": "ab"}, "plan_versions": {"p.md": "2"},
