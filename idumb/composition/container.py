@@ -257,11 +257,11 @@ class Container:
         from idumb.git import projects
         from idumb.store.local_data import FileLocalData
 
-        clones = None
+        folder = None
         with contextlib.suppress(Refusal):
-            clones = self.checkouts.place()
+            folder = self.checkouts.place()
         folders = tuple(folder for folder in projects.with_state(self.repository) if folder)
-        return FileLocalData(self.repository.common_dir, clones, folders)
+        return FileLocalData(self.repository.common_dir, folder, folders)
 
     @cached_property
     def here(self) -> Workspace:
@@ -389,7 +389,7 @@ class Container:
 
 
 class DryRunContainer(Container):
-    """The services of a dry run: read plans, configuration, policy and consent of the user; write to the clone only.
+    """The services of a dry run: read plans, configuration, policy and consent of the user; write to the copy only.
 
     It asks no questions, because no answer would be kept.
     """

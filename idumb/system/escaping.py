@@ -43,5 +43,5 @@ def git_configuration(settings: Mapping[str, str]) -> str:
         subsection, _, key = rest.rpartition(".")
         quoted = subsection.replace("\\", "\\\\").replace('"', '\\"')
         escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
-        lines += [f'[{section} "{quoted}"]' if subsection else f"[{section}]", f'\t{key} = "{escaped}"\n']
-    return "\n".join(lines)
+        lines += [f'[{section} "{quoted}"]' if subsection else f"[{section}]", f'\t{key} = "{escaped}"']
+    return "\n".join((*lines, ""))

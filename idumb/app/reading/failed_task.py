@@ -109,7 +109,7 @@ def _changes(
 ) -> list[dict[str, Any]]:
     """Return the changes of each attempt since the previous one; those of the first since the task base.
 
-    For an attempt in a clone only the checkpoint shows them, because failed work is not delivered.
+    For an attempt in a checkout only the checkpoint shows them, because failed work is not delivered.
     """
     kept = services.log.events(run=state.id, task=task_state.id, kind="checkpoint.recorded")
     checkpoint_trees = {event.attempt: event.payload["tree"] for event in kept}

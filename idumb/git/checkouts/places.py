@@ -83,7 +83,7 @@ def own_above(user: Worktree) -> tuple[str, ...]:
 def existing(user: Worktree) -> dict[str, str]:
     """Return the checkouts that exist: the path of each to idumb's own git folder for it."""
     names = sorted(os.listdir(state(user))) if os.path.isdir(state(user)) else []
-    records = {os.path.join(state(user), name): read(os.path.join(state(user), name, "folder")) for name in names}
+    records = {os.path.join(state(user), name): read(os.path.join(state(user), name, _RECORD)) for name in names}
     return {record.partition("\n")[2]: own for own, record in records.items() if record}
 
 

@@ -44,6 +44,13 @@ def test_one_line_stays_one_line() -> None:
     assert escaping.show_line("a\nb\tc\r\nd\x1b") == "a\\nb\\tc\\nd\\x1b"
 
 
+def test_a_git_configuration_has_the_same_bytes_as_ever() -> None:
+    settings = {"user.name": 'A "B" \\C\tD', 'filter.a "b".clean': "x\ny"}
+    lines = ["[user]", '\tname = "A \\"B\\" \\\\C\\tD"', '[filter "a \\"b\\""]', '\tclean = "x\\ny"', ""]
+    assert escaping.git_configuration(settings) == "\n".join(lines)  # else a known checkout is made again
+    assert escaping.git_configuration({}) == ""
+
+
 @given(st.text(alphabet=st.characters(exclude_categories=())))
 def test_no_acting_or_hiding_character_is_left(text: str) -> None:
     shown = escaping.show(text)
