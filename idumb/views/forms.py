@@ -7,8 +7,7 @@
   if not.
 - A line with a field that has no value is omitted. So is a part in `[ ]`. `else` begins a line for that case.
 - `name* ` begins a line that is printed for each row of a list; ` | ` parts its columns. An object's rows have `name`
-  and `value`. If its first column is omitted, the row is. `name= ` does the same below a heading, which is the name,
-  and `name*9 ` for 9 rows at most. `{name:?}` or `{name:!}` before it is a condition for all rows.
+  and `value`. If its first column is omitted, the row is. `name*9 ` prints 9 rows at most.
 - `* ` begins a further line of each row, `* name* ` one for each row inside it, `* * ` a further line of those.
 
     Phase {phase}[ {title}]: {tasks:#task}      |  Phase 1: 2 tasks
@@ -39,7 +38,6 @@ _FORMATS: Mapping[str, Callable[[Any], str]] = {
     "duration": phrases.duration,
     "findings": lambda rows: "\n".join(phrases.findings(rows)),
     "indented": lambda text: "\n".join(f"  {line}" for line in phrases.lines_of(text)),
-    "lines": "\n".join,
     "named": phrases.named,
     "outline": lambda row: "\n".join(phrases.outline(row)),
     "percent": lambda share: f"{share:.0%}",
@@ -53,7 +51,7 @@ _FORMATS: Mapping[str, Callable[[Any], str]] = {
     "words": " ".join,
 }
 _NOTHING: tuple[Any, ...] = (None, "", (), [], {})
-_ROWS = re.compile(r"((?:\{[\w.]+:[?!]\})?)([\w.]+)([*=])(\d*) (.*)", re.DOTALL)
+_ROWS = re.compile(r"([\w.]+)\*(\d*) (.*)", re.DOTALL)
 _OPTIONAL = re.compile(r"\[(.*?)\]")
 _FIELD = re.compile(r"\{([\w. ]*):?([^}]*)\}")
 
@@ -74,12 +72,8 @@ def _part(form: str, data: Mapping[str, Any]) -> list[str]:
     rows = _ROWS.match(form)
     if rows is None:
         return _line(form, data)
-    condition, name, sign, most, of_row = rows.groups()
-    lines = _rows(data, name, of_row, int(most or sys.maxsize)) if _line(condition, data) else []
-    if sign == "*" or not lines:
-        return lines
-    heading = name.rpartition(".")[2].replace("_", " ").capitalize()
-    return [f"{heading}:", *(f"  {line}" for line in lines)]
+    name, most, of_row = rows.groups()
+    return _rows(data, name, of_row, int(most or sys.maxsize))
 
 
 def _rows(data: Mapping[str, Any], path: str, form: str, most: int) -> list[str]:

@@ -10,8 +10,8 @@ BUDGETS = {
     "app, engine rooms": 6_979,
     "app, use cases": 8_004,
     "composition": 690,
-    "cli, views": 4_234,
-    "see and steer": 1_971,
+    "cli, views": 4_233,
+    "see and steer": 1_972,
     "git": 4_406,
     "store": 1_678,
     "system": 2_126,
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 389_714  # bytes of README.md and docs/
+PAGES = 389_709  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

@@ -7,7 +7,7 @@ from idumb.views import forms, phrases
 FORMS = {
     "approve": """
 Phase {phase}: {revoked:#approval} and {withdrawn:#consent} withdrawn.
-{asked:!}shown* {}
+shown* {above.asked:!}{}
 {plan_hash:?Phase} {phase} approved by {by}[, until {expires}].
   phase hash {plan_hash}
   contract   {contract_hash}
@@ -28,7 +28,7 @@ else Dropped phase {phase}: {tasks:5} will not run.
     "list_handoffs": """
 handoffs* {handoff_id:short} | {task} | {from_agent} to {to_agent} | {status:spoken} | {priority} | {title:60}
 else No handoffs match.
-{handoffs:?}stats*   {name:spoken}: {value}
+stats*   {above.handoffs:?}{name:spoken}: {value}
 failed* Not handed off: {task} to {to_agent}: {reason}
 """,
     "show_handoff": "{handoff:outline}",

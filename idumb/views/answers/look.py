@@ -62,7 +62,7 @@ _CHECKS = {
 def report(data: phrases.Data) -> phrases.Lines:
     """Return the written paths, or the text of summary and verification."""
     if data["written"]:
-        return forms.fill("written= {}", data)
+        return ["Written:", *(f"  {path}" for path in data["written"])]
     shown = [row["text"] for row in data["reports"] if not row["path"].startswith(".idumb/")]
     return "\n".join(shown)
 

@@ -63,7 +63,8 @@ _COMPARED = """
 First: run {first.number} of phase {first.phase} ({first.run}), {first.state}, {first:spent}
 Second: run {second.number} of phase {second.phase} ({second.run}), {second.state}, {second:spent}
 cells*   {id} | {name} | {status} | {attempt:?attempt }{attempt} | {:spent}[, commit {commit:short}]
-differences= {name} | {first:24} | {second:24}
+{differences:?Differences:}
+differences*   {name} | {first:24} | {second:24}
 else Nothing else differs.
 """
 _ABSENT = {"status": "none", "seconds": 0, "tokens": 0, "cost_usd": 0}

@@ -69,11 +69,14 @@ _REHEARSED = f"""
 Dry run of phase {{phase}}: the run would be {{outcome}}. Nothing was changed.
 Reason: {{reason}}
 {{dry_run.tasks:?}}
-dry_run.tasks= {{id}} | {{status}} | {{title:50}} | {{why:70}}
+{{dry_run.tasks:?Tasks:}}
+dry_run.tasks*   {{id}} | {{status}} | {{title:50}} | {{why:70}}
 {{dry_run.not_rehearsed:?}}
-dry_run.not_rehearsed= {{task}} | {{why}}
+{{dry_run.not_rehearsed:?Not rehearsed:}}
+dry_run.not_rehearsed*   {{task}} | {{why}}
 {{dry_run.would_commit:?}}
-dry_run.would_commit= {{task}} | {{subject}}
+{{dry_run.would_commit:?Would commit:}}
+dry_run.would_commit*   {{task}} | {{subject}}
 {_VERIFIED}
 {{dry_run.files:?}}
 {{dry_run.files:#file}} would change[{{dry_run.files:?:}}]

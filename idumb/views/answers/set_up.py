@@ -24,7 +24,8 @@ Freed the snapshots of {freed:+run}; git gc removes them from disk.
 """,
     "help_page": """
 {text:block}
-topics= {topic} | {title}
+{topics:?Topics:}
+topics*   {topic} | {title}
 {topics:?idumb help TOPIC shows one; idumb COMMAND --help shows the options.}
 """,
 }

@@ -132,12 +132,12 @@ def _values(event: Event, context: LineContext) -> Mapping[str, Any]:
     }
 
 
-def _first_lines(row: Mapping[str, Any], context: LineContext) -> list[str]:
+def _first_lines(row: Mapping[str, Any], context: LineContext) -> str:
     """Return the first lines of a failed check's output."""
     lines = [line for line in str(row.get("output") or "").splitlines() if line.strip() and phrases.says_why(row)]
     more = len(lines) - _OUTPUT_LINES
     shown = [f"      | {phrases.clip(context.escape(line), _WIDTH)}" for line in lines[:_OUTPUT_LINES]]
-    return [*shown, f"      | … and {phrases.counted(more, 'more line')}"] if more > 0 else shown
+    return "\n".join([*shown, f"      | … and {phrases.counted(more, 'more line')}"] if more > 0 else shown)
 
 
 _RUN = "[Phase {phase}: ]run {run} {ended}[: {reason}]"
@@ -155,7 +155,7 @@ _LINES: Mapping[str, str] = {
     "attempt.told": "    the {role} says {state}[: {message}]",
     "attempt.interrupted": "    attempt {attempt} interrupted[: {reason or feedback}]",
     "attempt.finished": "    {is_over:!attempt} {attempt} {outcome:spoken}[: {reason or feedback}]",
-    "evidence.recorded": "    {words}\n{shown:lines}",
+    "evidence.recorded": "    {words}\n{shown}",
     "decision.asked": "    decision {id}: {what}",
     "task.completed": "    completed[ in {kept.seconds:duration}][, commit {kept.commit:short}]",
     "task.failed": "    failed after {attempts:+attempt}\nelse     failed[: {reason}]",
