@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from idumb.domain import rerun
 from idumb.views import forms, markup, phrases
@@ -37,13 +37,6 @@ judged_by*   opinion of the {role}: [{verdict}][{verdict:!none}]
   no success criterion, invariant or test: {alone}
 Report: {place}
 Plan for the gaps: {gap_plan}
-"""
-_PROVEN = """
-Phase {phase}, run {run}, in a fresh clone:
-else Phase {phase} at HEAD ({commit:short}), in a fresh clone:
-rows*   {id} | {words} | {place} | {counted}
-failed* {id} {subject} now fails[, exit {exit_code}]: {command or text}[ ({why})]
-* {shown}
 """
 _GISTS = (
     "subject", "command", "outcome", "result", "status", "tool", "intent", "reason", "choice", "what", "to", "commit",
@@ -107,32 +100,34 @@ def verify_work(data: phrases.Data) -> phrases.Lines:
 
 def prove(data: phrases.Data) -> phrases.Lines:
     """Return where the proof ran, a line for each task and for the phase, and the details of what differs."""
-    return forms.fill(_PROVEN, {**data, "rows": _proven(data), "failed": _failed(data)})
+    return [_clone(data), *phrases.columns(_proven(data), widest=phrases.WIDEST), *_failed(data)]
 
 
 def summary(data: phrases.Data) -> phrases.Lines:
     """Return the same as Markdown, for the summary of a CI job or a comment."""
-    head, *lines = prove(data)
-    cells = [[markup.prose(row[name]) for name in ("id", "words", "place", "counted")] for row in _proven(data)]
-    failed = ["", *markup.block("\n".join(lines[len(cells) :]))] if _failed(data) else []
+    cells = [[markup.prose(cell) for cell in row] for row in _proven(data)]
     table = markup.table(("task", "result", "commit", "checks"), cells)
-    return phrases.text_of([f"### {head} {'proven' if data['proven'] else 'not proven'}", "", *table, *failed, ""])
+    failed = ["", *markup.block("\n".join(_failed(data)))] if _failed(data) else []
+    head = f"### {_clone(data)} {'proven' if data['proven'] else 'not proven'}"
+    return phrases.text_of([head, "", *table, *failed, ""])
 
 
-def _proven(data: phrases.Data) -> list[phrases.Data]:
-    """Return what the line of each task and of the phase says."""
+def _clone(data: phrases.Data) -> str:
+    proven = f" at HEAD ({phrases.short(data['commit'])})" if data["run"] is None else f", run {data['run']}"
+    return f"Phase {data['phase']}{proven}, in a fresh clone:"
+
+
+def _proven(data: phrases.Data) -> list[tuple[str, str, str, str]]:
+    """Return of each task and of the phase: its id, the result, the commit and the checks."""
     results = {row["result"] for row in data["criteria"]}
     result = "mismatch" if rerun.NOW_FAILS in results else "proven" if results - {rerun.NOT_RUN} else "nothing_to_run"
     phase = {**data, "id": "phase", "result": result, "checks": data["criteria"], "why": "", "status": ""}
-    rows = [*data["tasks"], *([phase] if results else [])]
+    without_record = {**_CHECKS, rerun.NOW_FAILS: "fails", rerun.NOW_PASSES: "passes"}
+    words_of = without_record if data["run"] is None else _CHECKS
+    words = {"nothing_to_run": "nothing to rerun", "proven": "proven"}
     return [
-        {
-            "id": row["id"],
-            "words": {"nothing_to_run": "nothing to rerun", "proven": "proven"}.get(row["result"], "not proven"),
-            "place": _place(row),
-            "counted": _counted(row, recorded=data["run"] is not None),
-        }
-        for row in rows
+        (row["id"], words.get(row["result"], "not proven"), _place(row), _counted(row, words_of))
+        for row in [*data["tasks"], *([phase] if results else [])]
     ]
 
 
@@ -142,21 +137,24 @@ def _place(row: phrases.Data) -> str:
     return "at a hidden checkpoint, which is no commit" if row["checkpoint"] else "no commit"
 
 
-def _counted(row: phrases.Data, *, recorded: bool) -> str:
+def _counted(row: phrases.Data, words_of: Mapping[str, str]) -> str:
     if row["why"]:
         return str(row["why"])
     results = [check["result"] for check in row["checks"]]
-    words_of = _CHECKS if recorded else {**_CHECKS, rerun.NOW_FAILS: "fails", rerun.NOW_PASSES: "passes"}
     counted = [f"{results.count(result)} {words}" for result, words in words_of.items() if result in results]
     accepted = ["accepted by a person"] if row["status"] == "accepted" else []
     return ", ".join([*accepted, *counted]) or "no evidence is recorded"
 
 
-def _failed(data: phrases.Data) -> list[phrases.Data]:
-    groups = [*((row["id"], row["checks"]) for row in data["tasks"]), ("phase", data["criteria"])]
-    return [
-        {**check, "id": name, "shown": phrases.quoted(check["output"], _OUTPUT_LINES, "  | ")}
-        for name, checks in groups
-        for check in checks
-        if check["result"] == rerun.NOW_FAILS
-    ]
+def _failed(data: phrases.Data) -> list[str]:
+    """Return each check that fails now, and the end of its output."""
+    lines = []
+    for row in [*data["tasks"], {"id": "phase", "checks": data["criteria"]}]:
+        for check in row["checks"]:
+            if check["result"] == rerun.NOW_FAILS:
+                code = "" if check["exit_code"] is None else f", exit {check['exit_code']}"
+                why = f" ({check['why']})" if check["why"] else ""
+                what = check["command"] or check["text"]
+                lines.append(f"{row['id']} {check['subject']} now fails{code}: {what}{why}")
+                lines += filter(None, [phrases.quoted(check["output"], _OUTPUT_LINES, "  | ")])
+    return lines
