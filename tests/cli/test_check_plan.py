@@ -95,7 +95,7 @@ def test_a_guided_plan_gets_fewer_findings_and_is_refused_for_none_of_them(proje
 
 
 def test_ambiguous_words_are_a_warning_in_guided_and_an_error_in_strict_mode(project: Project) -> None:
-    """R-LOCK-7: `tests/unit/domain/wording` has the words."""
+    """R-LOCK-7: `tests/format/cases/wording` has the words."""
     criterion = "It greets friends etc."
     boxes = f'  - [ ] {criterion} — check: `make test`\n  - [ ] `{criterion}` and "{criterion}" — check: `make all`\n'
     project.plan([projects.making("T1-01", "a.txt", criteria=boxes)])
