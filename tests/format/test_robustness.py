@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 
 from idumb.domain.plans.plan import Plan
 from idumb.markdown.plans import plan_parser
+from idumb.markdown.syntax.inline import Text
+from idumb.markdown.syntax.source import Source
 from tests.format.golden import outcome
 from tests.support.growth import assert_linear
 from tests.support.seed import commit_seed
@@ -117,6 +119,16 @@ def test_hostile_text_is_read_in_linear_time(kind: str) -> None:
 
     # Several times: a line that is long enough to be measured is too long to be read.
     assert_linear(read, lambda n: (HEAD + f"{HOSTILE[kind](n)}\n\n" * 4).encode())
+
+
+def test_parts_of_a_long_text_are_taken_in_linear_time() -> None:
+    """Each step in a `json steps` fence is such a part."""
+
+    def read(text: Text) -> None:
+        for at in range(0, len(text.value), 2):
+            assert text.range(at, at + 1).at(0) == at
+
+    assert_linear(read, lambda n: Source("a\n" * n, "p").part(0, n))
 
 
 def test_a_plan_larger_than_32_mib_is_refused_unread() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
@@ -223,8 +223,9 @@ class Text:
         return self.range(*_trim(self.value, start, len(self.value) if end is None else end))
 
     def range(self, start: int, end: int) -> Text:
-        within = [(index - start, offset) for index, offset in self.marks if start < index < end]
-        return Text(self.value[start:end], [(0, self.at(start)), *within], literal=self.literal)
+        within = self.marks[bisect_right(self.marks, (start, 1 << 62)) : bisect_left(self.marks, (end, -1))]
+        marks = [(0, self.at(start)), *((index - start, offset) for index, offset in within)]
+        return Text(self.value[start:end], marks, literal=self.literal)
 
 
 def joined(pieces: list[Piece]) -> Text:
