@@ -23,9 +23,9 @@ def status(view: phrases.Data) -> list[str]:
 
 def _owner(view: phrases.Data) -> Iterator[str]:
     owner = view["owner"]
-    if owner is not None and None not in owner.values():  # a damaged card may lack some
+    if owner is not None and None not in owner.values():  # a damaged card may lack some, or have other values
         who = f"process {owner['pid']} on {owner['host']}{_STANDING.get(owner['standing'], '')}"
-        yield f"In use by {who}, since {phrases.moment(owner['since'])}: {owner['command']}"
+        yield f"In use by {who}, since {phrases.moment(str(owner['since']))}: {owner['command']}"
 
 
 def _phase(row: phrases.Data) -> Iterator[str]:
@@ -119,5 +119,5 @@ def _ended(lines: list[str], view: phrases.Data) -> list[str]:
     command, why = view["next"]["command"], view["next"]["why"]
     if command is None:
         return [*lines, f"Next: {why}"]
-    because = "" if any(line.endswith(why) for line in lines) else f"  ({why})"
+    because = f"  ({why})" if why and not any(line.endswith(why) for line in lines) else ""
     return [*lines, f"Next: {command}{because}"]
