@@ -177,7 +177,8 @@ def clip(text: str, width: int) -> str:
 
 def moment(at: str) -> str:
     """Return an ISO time as `2026-01-02 03:04:05 UTC`; any other text unchanged."""
-    return f"{at[:10]} {at[11:19]} UTC" if len(at) >= 20 and at[10] == "T" and at.endswith("Z") else at
+    is_time = len(at) >= 20 and at[:4].isdigit() and at[10] == "T" and at.endswith("Z")
+    return f"{at[:10]} {at[11:19]} UTC" if is_time else at
 
 
 def line_counts(added: int | None, removed: int | None) -> str:

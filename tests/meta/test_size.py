@@ -6,11 +6,11 @@ from tests.meta import size
 
 BUDGETS = {
     "domain": 7_844,
-    "markdown": 6_341,
+    "markdown": 6_342,
     "app, engine rooms": 6_979,
     "app, use cases": 8_004,
     "composition": 690,
-    "cli, views": 4_228,
+    "cli, views": 4_229,
     "see and steer": 1_972,
     "git": 4_406,
     "store": 1_678,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_392
+TESTS = 62_415
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 389_709  # bytes of README.md and docs/
+PAGES = 389_712  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

@@ -68,7 +68,10 @@ def test_status_and_next_say_each_fact_once_and_end_with_the_command() -> None:
     assert ends == ["Next: idumb check-plan 1", "Next: idumb check-plan 1", "Next: idumb resume 1"]
     assert [text.count(wrong["why"]) for text in texts[:2]] == [1, 1]
     assert texts[2].count("T1-03") == 1
-    alone = {**_view(next=[], others=[], more=0, decisions=[]), "next": {"phase": "1", "command": "idumb undo", "why": ""}}
+    alone = {
+        **_view(next=[], others=[], more=0, decisions=[]),
+        "next": {"phase": "1", "command": "idumb undo", "why": ""},
+    }
     alone["owner"] = {"pid": 1, "host": "h", "standing": "stopped", "since": 7, "command": "quick"}  # a damaged card
     owner = "In use by process 1 on h, which is stopped, since 7: quick"
     assert answer.render("status.upcoming", alone) == f"{owner}\nNext: idumb undo\n"

@@ -119,6 +119,9 @@ def test_the_live_table_keeps_failures_above_it(monkeypatch: pytest.MonkeyPatch)
     live, stream = _live(log, monkeypatch)
     _failing(log, OUTPUT)
     assert _lines(log)[-8:] == FAILED_CHECK
+    other = examples.Log(examples.slugs())
+    _failing(other, "FATAL: expired at 2026-01-02T03:04:05Z\n")  # a text as long as a time is none
+    assert "      | FATAL: expired at 2026-01-02T03:04:05Z" in _lines(other)
     log.add("attempt.started", "T1-02", 2, base="", snapshot="")
     for event in log.events:
         live.event(event)
