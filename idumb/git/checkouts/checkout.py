@@ -88,7 +88,7 @@ class Checkout:
         self._submodules = Submodules(self._git, worktree, self._settings)
         if use != BUILD:  # a builder of an earlier command could write there, and say otherwise in the index
             self._git.remove(SHOWN)
-            self._submodules.forget()
+            self._submodules.write_again()
         self._visible = VisibleGit(user.repository, self._settings)
         source, needed = additions.source or worktree, additions.needed
         self._provided = Provided(source, additions.provided, additions.limit, self._git.path, needed=needed)

@@ -302,6 +302,12 @@ class Submodules:
         """Expect that the checkout is empty."""
         private_folders.remove_tree(os.path.join(self._git.path, "modules"))
 
+    def write_again(self) -> None:
+        """Let the next `show` write every file, whatever the indexes say."""
+        folder = os.path.join(self._git.path, "modules")
+        for name in os.listdir(folder) if os.path.isdir(folder) else ():
+            private_folders.remove_tree(os.path.join(folder, name, SHOWN))
+
     def tracked(self) -> dict[str, Entry]:
         return {f"{path}/{name}": item for path, files in self._shown.items() for name, item in files.tracked.items()}
 

@@ -739,15 +739,23 @@ def test_paths_are_those_of_the_project_and_its_folder_exists(sandbox: GitSandbo
     assert Path(checkout.root).is_dir()
 
 
-def test_without_room_for_the_tree_nothing_is_written(
+def test_without_room_for_the_tree_nothing_is_written_and_no_room_is_needed_twice(
     sandbox: GitSandbox, proof: Take, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     from idumb.system import machine
 
+    sandbox.add_submodule("sub", {"a.txt": "a\n"})
     sandbox.write("a.txt", "a\n")
     sandbox.commit()
     checkout = proof()
-    monkeypatch.setattr(machine, "room", lambda _: machine.Room("/", 4095, None))
-    with refusing("system.full", "4096 bytes"):
-        show(checkout, sandbox)
-    assert checkouts.names(checkout.top) == []
+    with monkeypatch.context() as full:
+        full.setattr(machine, "room", lambda _: machine.Room("/", 8191, None))
+        with refusing("system.full", "8192 bytes"):
+            show(checkout, sandbox)
+        assert checkouts.names(checkout.top) == []
+    show(checkout, sandbox)
+    checkouts.close(checkout)
+    monkeypatch.setattr(machine, "room", lambda _: machine.Room("/", 0, None))
+    checkout = proof()
+    show(checkout, sandbox)  # every file has its room already
+    assert shown(checkout)["sub/a.txt"] == b"a\n"
