@@ -28,8 +28,8 @@ STORED = tuple[int, str, str | None, str | None, int | None, str, str, int, int,
 Heads = dict[str | None, str]
 """The hash that the next event of each run is chained to; None are the events of no run."""
 
-CURRENT = 4
-"""Raise it with every change of the tables: a database of another version is refused."""
+CURRENT = 5
+"""Raise it with every change of the tables or of a stored record: a database of another version is refused."""
 
 _NONE = f"'{GENESIS}'"
 _TABLES = (

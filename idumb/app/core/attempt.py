@@ -87,7 +87,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     ref: str
     in_place: bool = False
     accepted_paths: tuple[str, ...] = ()
-    from_user: tuple[str, ...] = field(default=(), name="mine")
+    from_user: tuple[str, ...] = ()
     ceilings: Mapping[str, Any] = field(default_factory=dict)
     allowance: Ceiling = Ceiling()
     handover: str = ""
@@ -111,7 +111,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     changes: tuple[Change, ...] = ()
     ledger: Ledger = Ledger(())
     tool_files: tuple[str, ...] = ()
-    deviates: bool = field(default=False, name="deviation")
+    deviates: bool = False
     excusable: bool = False
     exposed: tuple[str, ...] = ()
     unlike: bool = False
@@ -126,7 +126,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     before_hooks: str = ""
     commit_refused: str | None = None
     conflicts: tuple[str, ...] = ()
-    left_to_user: tuple[str, ...] = field(default=(), name="yours")
+    left_to_user: tuple[str, ...] = ()
     logged: tuple[Evidence, ...] | None = None
 
     @property
@@ -164,11 +164,8 @@ class Attempt(Struct, frozen=True, kw_only=True):
         return replace(self, stage=stage, **found)
 
     def saved(self, now: float) -> dict[str, Any]:
-        """Return the record as JSON, without what is empty, for `loaded`. `now` is in monotonic seconds.
-
-        Its keys are those of logs that exist, so they stay when a field gets another name.
-        """
-        row = {each.encode_name: value for each in _saved() if (value := getattr(self, each.name)) != each.default}
+        """Return the record as JSON, without what is empty, for `loaded`. `now` is in monotonic seconds."""
+        row = {each.name: value for each in _saved() if (value := getattr(self, each.name)) != each.default}
         row["before"] = RepositoryState(self.before.head, self.before.guarded)
         for name in ("result", "verdict_of_validator"):
             answer = getattr(self, name)
@@ -181,8 +178,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
 
 def loaded(row: Mapping[str, Any], task: Task, plan: Plan, now: float) -> Attempt:
     """Return the attempt that was saved, with the task and plan of its contract. `now` is in monotonic seconds."""
-    kept = (each for each in _saved() if each.encode_name in row)
-    values = {each.name: convert(row[each.encode_name], each.type) for each in kept}
+    values = {each.name: convert(row[each.name], each.type) for each in _saved() if each.name in row}
     attempt = Attempt(task=task, plan=plan, started=now - row["seconds"], **values)
     return replace(attempt, logged=attempt.evidence) if attempt.reached(JUDGED) else attempt
 

@@ -70,15 +70,6 @@ def test_an_attempt_loads_from_the_log_as_an_equal_value() -> None:
         assert replace(again, logged=None) == replace(attempt, started=103.0)
 
 
-def test_a_record_has_the_names_that_logs_have() -> None:
-    """An attempt that waits for an answer may have been saved by an earlier program."""
-    found = {"from_user": ("a",), "deviates": True, "left_to_user": ("b",)}
-    row = replace(ATTEMPT, before=RepositoryState(Head(None, None), {}), **found).saved(0.0)
-    assert (row["mine"], row["deviation"], row["yours"]) == (("a",), True, ("b",))
-    again = loaded(row, TASK, PLAN, 0.0)
-    assert {name: getattr(again, name) for name in found} == found
-
-
 def test_of_a_long_reply_the_end_is_saved() -> None:
     reply = "x" * MOST_REPLY + "the answer"
     result = AgentResult("completed", reply=reply)
