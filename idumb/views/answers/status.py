@@ -22,7 +22,7 @@ def status(view: phrases.Data) -> list[str]:
 
 
 def _owner(view: phrases.Data) -> Iterator[str]:
-    owner = view["owner"]
+    owner = view.get("owner")  # the command adds it
     if owner is not None and None not in owner.values():  # a damaged card may lack some, or have other values
         who = f"process {owner['pid']} on {owner['host']}{_STANDING.get(owner['standing'], '')}"
         yield f"In use by {who}, since {phrases.moment(str(owner['since']))}: {owner['command']}"

@@ -171,6 +171,8 @@ def test_a_damaged_grant_is_none() -> None:
         _whole(parts={"plans": {"digest": canonical_json.digest({}), "value": {}, "until": "2026"}}),
         _whole(answers="yes"),
         _whole(answers=["yes"]),
+        {**_whole(), "\ud800": 1},
+        _whole(parts={"plans": {"\ud800": 1}}),
     ]
     assert not [value for value in cases if grant.from_dict(value) is not None]
 
