@@ -115,7 +115,7 @@ def _open(context: RunContext, task: Task, by: str, *, retry: bool, takes: bool)
         record=attempt.saved(context.services.clock.monotonic()),
     )
     context.journal.write(opened)
-    projections.write_progress_if_due(context)
+    projections.write_progress(context.services, context.contract, context.state)
     return attempt
 
 
@@ -209,7 +209,7 @@ def _judge(context: RunContext, task: Task, report: str) -> tuple[Attempt | None
     done_work.refuse_lost(context.services, context.state)
     attempt = runner.run_stages(context, _built(context, task, task_state, report), pipeline.SUBMIT)
     ending = moves.conclude(context, attempt) or moves.advance(context, task)
-    projections.write_progress_if_due(context)
+    projections.write_progress(context.services, context.contract, context.state)
     return attempt, ending
 
 

@@ -151,14 +151,17 @@ def checkpoints(
             yield checkpoint_path(state.phase, name), texts[kept.seq]()
 
 
-def write_progress_if_due(context: RunContext) -> None:
-    """Write progress.json, at most every two seconds, so that long runs stay linear."""
+def write_progress_if_due(context: RunContext, due: float) -> float:
+    """Write progress.json if it is `due`, at most every two seconds, so that long runs stay linear.
+
+    Return when it is due next, in monotonic seconds.
+    """
     moment = context.services.clock.monotonic()
-    if moment < context.progress.due:
-        return
+    if moment < due:
+        return due
     write_progress(context.services, context.contract, context.state)
     now = context.services.clock.monotonic()
-    context.progress.due = now + max(EVERY_SECONDS, _PAUSE * (now - moment))
+    return now + max(EVERY_SECONDS, _PAUSE * (now - moment))
 
 
 def write_at_stop(services: Services, contract: Contract, state: RunState) -> None:

@@ -35,12 +35,6 @@ class Locked(Struct):
     programs: tuple[str, ...] = ()
 
 
-class Progress(Struct):
-    """When progress.json is written next, in monotonic seconds."""
-
-    due: float = 0.0
-
-
 class RunRequest(Struct, frozen=True):
     """What a person asks of a run, as flags of `command`; None means that the configuration decides.
 
@@ -79,7 +73,6 @@ class RunContext(Struct, frozen=True, dict=True):
     agents: Agents
     checks: Checks
     request: RunRequest
-    progress: Progress = field(default_factory=Progress)
     locked: Locked = field(default_factory=Locked)
     noted: set[str] = field(default_factory=set)
 

@@ -22,12 +22,13 @@ from idumb.domain.plans.plan import Condition, Setup, Task
 def run_tasks(context: RunContext) -> Ending:
     """Work through the schedule."""
     waiting: Ending | None = None
+    due = 0.0
     for task_id in schedule.ready(context.contract, context.state):
         stopped = _paused(context) or _lost(context)
         if stopped is not None:
             return stopped
         ending = _run_task(context, context.contract.tasks[task_id])
-        projections.write_progress_if_due(context)
+        due = projections.write_progress_if_due(context, due)
         if ending is not None and ending.kind != "waiting":
             return ending
         waiting = ending or waiting
