@@ -145,6 +145,11 @@ class Attempt(Struct, frozen=True, kw_only=True):
         return (*self.ledger.changed, *self.by_hooks)
 
     @property
+    def to_deliver(self) -> tuple[str, ...]:
+        """The paths that are written into the user's working tree."""
+        return tuple(path for path in self.changed if path not in self.left_to_user)
+
+    @property
     def committed(self) -> tuple[str, ...]:
         """The paths in which its commit may differ from HEAD."""
         return tuple(dict.fromkeys((*self.changed, *self.from_user)))

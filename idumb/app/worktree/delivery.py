@@ -39,20 +39,17 @@ def _before(context: RunContext, attempt: Attempt) -> str:
 def deliver(context: RunContext, attempt: Attempt) -> tuple[Conflict, ...]:
     """Write the work into the user's tree; return the paths that hold other bytes. Then nothing is written."""
     trees, before = context.services.trees, _before(context, attempt)
-    changed = [path for path in attempt.changed if path not in attempt.left_to_user]
     if attempt.in_place:
         changed = [change.path for change in trees.changes(before, attempt.candidate)]
         return trees.restore(attempt.candidate, before, changed)
-    return write_unless_changed(context.services, delivered(context, attempt), before, attempt.base, changed)
+    return write_unless_changed(context.services, delivered(context, attempt), before, attempt.base, attempt.to_deliver)
 
 
 def conflicting(context: RunContext, attempt: Attempt) -> tuple[str, ...]:
     """Return the paths that the user's tree has neither as the work has them nor as they were before delivery."""
     entry, present = context.services.trees.entry, context.services.trees.scan(attempt.changed)
-    known, paths = (_before(context, attempt), delivered(context, attempt)), attempt.changed
-    found = [
-        p for p in paths if p not in attempt.left_to_user and entry(present, p) not in [entry(t, p) for t in known]
-    ]
+    known = (_before(context, attempt), delivered(context, attempt))
+    found = [path for path in attempt.to_deliver if entry(present, path) not in [entry(tree, path) for tree in known]]
     same = () if attempt.in_place else unmodified(context.services, attempt.base, found)
     return tuple(path for path in found if path not in same)
 
@@ -66,9 +63,7 @@ def take_back(context: RunContext, attempt: Attempt) -> None:
         committed = context.work.committed(attempt.judged_on, attempt.candidate, attempt.committed)
         context.services.history.unfollow(committed)
     present = trees.scan(attempt.changed)
-    ours = [
-        p for p in attempt.changed if p not in attempt.left_to_user and trees.entry(present, p) == trees.entry(work, p)
-    ]
+    ours = [path for path in attempt.to_deliver if trees.entry(present, path) == trees.entry(work, path)]
     trees.restore(_before(context, attempt), work, context.services.history.uncommitted(ours))
 
 
