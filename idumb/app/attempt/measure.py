@@ -32,11 +32,9 @@ _LONGEST_RECORDED = 1024 * 1024
 def measure(context: RunContext, attempt: Attempt) -> Attempt:
     """Freeze the files in a tree, and compare what changed since the base with the declared files."""
     measured = _compared(context, freeze(context, attempt))
-    undeclared = measured.ledger.undeclared
+    deviations, undeclared = measured.ledger.deviations, measured.ledger.undeclared
     secret_names = exposed_secrets.why_names_fail(context, attempt, measured.ledger.changed)
-    policy = (
-        _policy(context, attempt.task, undeclared) if measured.ledger.deviations and not secret_names else settings.STOP
-    )
+    policy = _policy(context, attempt.task, undeclared) if deviations and not secret_names else settings.STOP
     if policy == settings.KEEP:
         measured = _accepting(context, measured, undeclared)
     elif policy == settings.LEAVE_OUT:
