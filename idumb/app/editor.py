@@ -105,7 +105,7 @@ def _open(context: RunContext, task: Task, by: str, *, retry: bool, takes: bool)
     if attempt.outcome is not None:
         recorded = runner.run_stages(context, attempt, pipeline.REFUSE)
         return moves.conclude(context, recorded) or moves.advance(context, task)
-    opened = context.journal.event(
+    context.journal.append(
         open_attempt.KIND,
         task.id,
         attempt.number,
@@ -114,7 +114,6 @@ def _open(context: RunContext, task: Task, by: str, *, retry: bool, takes: bool)
         worktree=context.services.worktree,
         record=attempt.saved(context.services.clock.monotonic()),
     )
-    context.journal.write(opened)
     projections.write_progress(context.services, context.contract, context.state)
     return attempt
 

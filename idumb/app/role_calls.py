@@ -132,7 +132,7 @@ def _call(
             schema=role_request.schema,
         )
         result = agent_client.ask(services, journal, agent_client.Call(who, filled.binding or "", request))
-        asked = journal.event(
+        journal.append(
             "role.asked",
             None,
             role_request.attempt,
@@ -145,7 +145,6 @@ def _call(
             seconds=round(result.seconds, 3),
             **({"sandbox": result.sandbox} if result.sandbox else {}),
         )
-        journal.write(asked)
     preconditions.note_guarded_files(services, role_request.role, before)
     if result.sandbox:
         services.reporter.note(f"Sandbox of the {role_request.role}: {result.sandbox}.")

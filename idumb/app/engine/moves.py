@@ -118,7 +118,7 @@ def carry_out(context: RunContext, task: Task, move: Move, *, ask: bool = True) 
     if move.kind in _CONTINUING:
         done = _CONTINUING[move.kind](context, task)
         return None if done is None else conclude(context, done)
-    task_state, event = context.state.tasks[task.id], context.journal.event
+    task_state, journal = context.state.tasks[task.id], context.journal
     number, attempts = task_state.attempt.number, task_state.progress.attempts
     match move.kind:
         case follow.ASK:
@@ -126,12 +126,13 @@ def carry_out(context: RunContext, task: Task, move: Move, *, ask: bool = True) 
         case action.RESET:
             # A raised ceiling does not undo a failed attempt.
             kept = {"attempts": attempts} if move.keeps_attempts else {}
-            context.journal.write(event("task.reset", task.id, reason=move.reason, **kept))
+            journal.append("task.reset", task.id, reason=move.reason, **kept)
         case action.SKIP:
-            context.journal.write(*_skipped(context, task, number, move.reason))
+            journal.write(*_skipped(context, task, number, move.reason))
         case action.FAIL:
-            beside = () if move.question is None else (context.journal.question_event(move.question, task.id, number),)
-            context.journal.write(*beside, event("task.failed", task.id, number, reason=move.reason, attempts=attempts))
+            beside = () if move.question is None else (journal.question_event(move.question, task.id, number),)
+            failed = journal.event("task.failed", task.id, number, reason=move.reason, attempts=attempts)
+            journal.write(*beside, failed)
             return Ending("halted", move.says, task.id) if move.says else None
         case follow.HALT:
             return Ending("halted", move.says, task.id, {"task": task.id, "failure": task_state.attempt.failure or ""})
