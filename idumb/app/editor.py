@@ -128,9 +128,9 @@ def _take(context: RunContext, left: TaskState) -> None:
 def _require_turn(context: RunContext, task: Task) -> None:
     """Refuse a task whose turn it is not, and say why."""
     state, contract = context.state, context.contract
-    shown = schedule.statuses(contract, state)
-    status, reason = shown[task.id], state.tasks[task.id].reason
-    other = next((t for t, s in shown.items() if s == outcome.RUNNING and t != task.id), None)
+    statuses = schedule.statuses(contract, state)
+    status, reason = statuses[task.id], state.tasks[task.id].reason
+    other = next((t for t, s in statuses.items() if s == outcome.RUNNING and t != task.id), None)
     open_attempt.require_not_ended(task.id, status, contract.phase)
     details: dict[str, Any] = {"task": task.id}
     if status == outcome.FAILED:
@@ -143,7 +143,7 @@ def _require_turn(context: RunContext, task: Task) -> None:
         if next_steps.open_questions(state):
             words, hint = "waits for an answer.", Action("decisions")
     elif status in (outcome.PENDING, outcome.BLOCKED):
-        waits = wording.listed(f"{d} ({shown[d]})" for d in schedule.blockers(contract, shown, task.id))
+        waits = wording.listed(f"{d} ({statuses[d]})" for d in schedule.blockers(contract, statuses, task.id))
         code, words, hint = "task.not-ready", f"waits for {waits}.", Action.of("next", contract.phase)
     elif other is not None:
         code, words = "task.other-unfinished", f"cannot build on {other}, which is unfinished and in the files."
@@ -239,18 +239,18 @@ def _submitted(
     ended = Result()
     if ending is not moves.READY and (ending.kind != "done" or next(schedule.ready(contract, state), None) is None):
         ended = run_lifecycle.close(services, journal, contract, request, ending)
-    shown = schedule.statuses(contract, state)
+    statuses = schedule.statuses(contract, state)
     accepted = task_state.status in outcome.DONE
     data: dict[str, Any] = {
         "run": state.id,
         "phase": state.phase,
         "accepted": accepted,
-        "task": next_steps.task_row(state, contract, task.id, shown),
+        "task": next_steps.task_row(state, contract, task.id, statuses),
         "attempt": task_state.attempt.number,
         **_verdict(services, attempt),
         "feedback": "" if accepted else task_state.context.feedback,
         "ended": dict(ended.data) or None,
-        "next": next_steps.of_run(services, contract, state, shown, task.id),
+        "next": next_steps.of_run(services, contract, state, statuses, task.id),
     }
     if accepted or ended.exit_code == errors.EXIT_WAITING:
         return Result(data, ended.exit_code, ended.warnings, ended.failure, ended.details)

@@ -257,11 +257,11 @@ class Container:
         from idumb.git import projects
         from idumb.store.local_data import FileLocalData
 
-        folder = None
+        checkouts = None
         with contextlib.suppress(Refusal):
-            folder = self.checkouts.place()
+            checkouts = self.checkouts.place()
         folders = tuple(folder for folder in projects.with_state(self.repository) if folder)
-        return FileLocalData(self.repository.common_dir, folder, folders)
+        return FileLocalData(self.repository.common_dir, checkouts, folders)
 
     @cached_property
     def here(self) -> Workspace:

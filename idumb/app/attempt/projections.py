@@ -240,10 +240,10 @@ def _missing_checkpoints(services: Services, contract: Contract, state: RunState
     checkpoints_again(services, state, contract, missing)
 
 
-def result(shown: Mapping[str, str]) -> str:
+def result(statuses: Mapping[str, str]) -> str:
     """Return the run's result: pass, partial or fail."""
-    done = sum(1 for s in shown.values() if s in outcome.ENDED)
-    if done == len(shown):
+    done = sum(1 for s in statuses.values() if s in outcome.ENDED)
+    if done == len(statuses):
         return "pass"
     return "partial" if done else "fail"
 

@@ -66,8 +66,8 @@ def runs_here(services: Services) -> list[str]:
 
 
 def _entry_fields(state: RunState) -> dict[str, str]:
-    shown = {task: task_state.status for task, task_state in state.tasks.items()}
-    return {"action": f"execute-phase:{state.phase}", "result": projections.result(shown), "phase": state.stage}
+    statuses = {task: task_state.status for task, task_state in state.tasks.items()}
+    return {"action": f"execute-phase:{state.phase}", "result": projections.result(statuses), "phase": state.stage}
 
 
 def _lines(services: Services) -> list[HistoryEntry | ImportedState]:
