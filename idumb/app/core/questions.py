@@ -329,7 +329,8 @@ def evidence_of_answers(
         refused = chosen is None or chosen.move == REFUSE
         output = f"{answer.by} answered {answer.choice}" + (f": {answer.guidance}" if answer.guidance else "")
         output += f"; {WITHOUT_SECRET}" if refused and question.kind == SECRET else ""
-        output += "".join(f"; {line}" for line in question.evidence if question.subject.startswith(evidence.GATE))
+        if question.subject.startswith(evidence.GATE):
+            output = "; ".join((output, *question.evidence))
         result = evidence.FAILED if refused else evidence.PASSED
         yield Evidence(question.subject, question.what, result, output=output, tree=tree)
 
