@@ -39,7 +39,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     - `builder`, `validator`: bindings; the validator is None if there is none. `ref`: the prefix of its refs.
       `in_place`: a person builds it in the user's own working tree; programs have a checkout.
     - `ceilings`: those that limit it, with what is used of them; `allowance`: what is left.
-    - `from_user`: files of which the base has the user's uncommitted version, as he chose. They are committed with it.
+    - `from_user`: files whose uncommitted version the user chose for the base. They are committed with the task.
     - `awaits_verdict`: the work is done, only the verdict is pending. `handover`: the summary of an attempt whose
       context was exhausted.
 

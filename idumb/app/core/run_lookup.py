@@ -72,9 +72,9 @@ def last_ledger(services: Services, run: str, task: str) -> tuple[Mapping[str, A
 
 
 def deviations(services: Services, run: str, task: str) -> Deviations:
-    """Return those of the last attempt at a task that a person can decide about.
+    """Return the deviations of the last attempt at a task, if a person can decide about them.
 
-    There are none if one is outside the project: nobody can keep it, and it is not left out.
+    He cannot if one is outside the project: it can be neither kept nor left out.
     """
     lines = last_ledger(services, run, task)
     undeclared, protected = (

@@ -1,7 +1,7 @@
-"""What follows for a task, from its state, the answers of people, and the circumstances. Only here a `Move` is made.
+"""What follows for a task, from its state, the answers of people, and the circumstances.
 
-The function is pure. The same one serves the loop, the editor, and a command that continues after a kill or an answer:
-it looks at what the log has, so it does not matter how the task came there.
+Only this module makes a `Move`. The function is pure. The same one serves the loop, the editor, and a command that
+continues after a kill or an answer: it looks at what the log has, so it does not matter how the task came there.
 """
 
 from __future__ import annotations

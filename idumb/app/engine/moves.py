@@ -142,7 +142,7 @@ def carry_out(context: RunContext, task: Task, move: Move, *, ask: bool = True) 
 
 
 def conclude(context: RunContext, attempt: Attempt) -> Ending | None:
-    """Hand on the work of a recorded attempt, and ask if it conflicts. Return how the run ends; None if it goes on."""
+    """Write a recorded attempt's handoffs, and ask about conflicts. Return how the run ends; None if it goes on."""
     handoff_writer.write_of_task(context, attempt.task)
     question = delivery.question(context.state, attempt, attempt.conflicts) if attempt.conflicts else None
     if question is not None and context.journal.answer(question.id) is None:

@@ -83,7 +83,7 @@ def _require_present(context: RunContext, attempt: Attempt) -> None:
 
 
 def _as_it_is_now(context: RunContext, attempt: Attempt) -> Attempt:
-    """Return the attempt with the other files as they are: what it left has what other tasks did meanwhile."""
+    """Return the attempt with all other files as they are now: other tasks may have changed them since."""
     present = context.work.scan(attempt.literal_paths)
     return replace(attempt, candidate=context.work.overlay(present, attempt.candidate, attempt.ledger.changed))
 

@@ -63,7 +63,7 @@ def _step(services: Services, state: RunState, contract: Contract, task: str) ->
 
 
 def report_interruption(services: Services, state: RunState, contract: Contract, words: str) -> dict[str, Any]:
-    """Return the failure of a run that a signal ended: as `report`, at the step that was interrupted."""
+    """Return the `report` of a run that a signal ended, about the step that it interrupted."""
     tried = ((state.attempted[t], t) for t in state.attempted if state.tasks[t].attempt.outcome == outcome.CANCELLED)
     _, newest = max(tried, default=(0, None))
     return report(services, state, contract, newest, words, INTERRUPTED)
@@ -72,7 +72,7 @@ def report_interruption(services: Services, state: RunState, contract: Contract,
 def report_verification(
     services: Services, state: RunState, contract: Contract, record: Mapping[str, Any]
 ) -> dict[str, Any]:
-    """Return the failure of a phase that is not verified: as `report`, at the first criterion that does not hold."""
+    """Return the `report` of a phase that is not verified, about the first criterion that does not hold."""
     broken = [e for e in record["evidence"] if e["result"] not in _HOLDS]
     first = broken[0] if broken else None
     lines = [f"{e['subject']}: {e['text']} ({e['result']})" for e in broken]
@@ -159,7 +159,7 @@ def protected_files(services: Services, state: RunState, task: str) -> tuple[str
 
 
 def report_refusal(services: Services, state: RunState, contract: Contract, words: str) -> dict[str, Any]:
-    """Return the failure of a step plan that may not continue: as `report`, at its next step."""
+    """Return the `report` of a step plan that may not continue, about its next step."""
     if contract.plans[0].dialect != phase_ids.STEP_PLAN:
         return {}
     turn = next((t for t in contract.order if state.tasks[t].status not in outcome.DONE), None)
