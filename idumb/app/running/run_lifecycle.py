@@ -30,8 +30,8 @@ from idumb.domain.settings import COMMIT_NONE, REPORTS_NONE
 
 T = TypeVar("T")
 
+# If tasks are left, how the loop ended decides the outcome of the run and the code of its failure.
 _OUTCOMES = {"waiting": "waiting", "paused": "paused", agent.EDITOR: "waiting"}
-"""The outcome of a run with tasks left by how its loop ended, and the code of its failure."""
 _CODES = {
     "waiting": "run.waiting",
     "commit-refused": "git.commit-refused",
@@ -135,13 +135,10 @@ def supervise(
         services.owner.guard()
         journal.append("run.halted", reason=refusal.message)
         projections.write_at_stop(services, contract, journal.state)
-        details = {
-            "phase": contract.phase,
-            **failure_report.report_refusal(services, journal.state, contract, refusal.message),
-        }
+        details = failure_report.report_refusal(services, journal.state, contract, refusal.message)
         if isinstance(refusal, WorkFailed):
             details = {**failure_report.report(services, journal.state, contract, None, refusal.message), **details}
-        refusal.details = {**details, **refusal.details}
+        refusal.details = {"phase": contract.phase, **details, **refusal.details}
         raise
     finally:
         context.workspace.keep()
@@ -244,15 +241,11 @@ def _result(
     if verification is None or verification["status"] == "passed":
         return Result(data)
     status = verification["status"]
-    words = f"verify-work says {status}: {verification['reason']}"
+    words = f"All tasks of phase {contract.phase} are done, but verify-work says {status}: {verification['reason']}"
     return Result(
         data,
         errors.EXIT_WAITING if status == "waiting" else errors.EXIT_FAILED,
-        failure=(
-            f"verification.{status}",
-            f"All tasks of phase {contract.phase} are done, but {words}",
-            data["next"][0],
-        ),
+        failure=(f"verification.{status}", words, data["next"][0]),
         details=failure_report.report_verification(services, state, contract, verification),
     )
 
