@@ -13,7 +13,6 @@ from idumb.app.consent.phase_grants import PhaseGrants
 from idumb.app.contract import changed_contract, contract_versions, loading, plan_checks
 from idumb.app.contract.changed_contract import ChangesSinceLock, since_lock
 from idumb.app.contract.contract_versions import NextVersion
-from idumb.app.contract.loading import Loaded
 from idumb.app.core import actions, run_lookup
 from idumb.app.core.services import Result, Services, same_command
 from idumb.app.history import rollback
@@ -121,9 +120,7 @@ def _proposed(services: Services, request: Request, state: RunState, present: Co
     sources, amended = services.plans.plans(present.folder), present
     if rewrite is not None:
         sources = tuple((path, rewrite.after if path == rewrite.path else data) for path, data in sources)
-        amended = _rewritten(
-            services, state, rewrite, loading.load_sources(services, state.phase, present.folder, sources)
-        )
+        amended = _rewritten(services, state.phase, present.folder, rewrite.path, sources)
     difference = since_lock(services, state, amended)
     overlaps = amendment.overlaps(difference.diff, amended, state)
     _require_legal(services, state, amended, difference, overlaps)
@@ -146,13 +143,16 @@ def _proposed(services: Services, request: Request, state: RunState, present: Co
     return Proposal(next_version, difference, overlaps)
 
 
-def _rewritten(services: Services, state: RunState, rewrite: Rewrite, loaded: Loaded) -> Contract:
-    """Return the contract with the plan that idumb wrote anew, if it is valid."""
-    contract_versions.require_file(services, rewrite.path, state.phase)
+def _rewritten(
+    services: Services, phase: str, folder: str, path: str, sources: Sequence[tuple[str, bytes]]
+) -> Contract:
+    """Return the contract of these plans, of which the one at `path` is rewritten. InputError if it is not valid."""
+    contract_versions.require_file(services, path, phase)
+    loaded = loading.load_sources(services, phase, folder, sources)
     try:
         return plan_checks.startable_contract(services, loading.with_links(services, loaded))
     except InputError as problem:  # of the plan as it would be: check-plan does not show them
-        edit = Action.of("amend", state.phase, "--from-file")
+        edit = Action.of("amend", phase, "--from-file")
         problem.step = "Nothing was written; correct the options"
         problem.details["choices"] = actions.choice_rows([Choice("edit", "edit the plan", "then adopt it", edit)])
         raise
