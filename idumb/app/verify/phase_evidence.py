@@ -53,10 +53,9 @@ def gather(phase: Phase) -> list[Evidence]:
     gathered: list[Evidence] = []
 
     def run(subject: str) -> Evidence:
-        check = left.pop(subject)
         services.interrupts.check()
         with services.interrupts.armed():
-            return checks.command(subject, check.text, check.command or "", tree=tree)
+            return task_checks.run(checks, left.pop(subject), tree)
 
     for plan in contract.plans:
         prefix = f"plan {plan.plan} " if len(contract.plans) > 1 else ""
