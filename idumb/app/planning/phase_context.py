@@ -77,7 +77,7 @@ _ADD = Choice("add", "add a phase", "TITLE says what it is for", Action.of("road
 
 def locate(services: Services, phase: str) -> PhaseLocation:
     """Return where a phase is, by folder or roadmap; InputError `phase.not-found` if it is in neither."""
-    titles = {phase.number: phase.title for phase in services.plans.roadmap()}
+    titles = {listed.number: listed.title for listed in services.plans.roadmap()}
     roadmap_number = next((number for number in titles if services.plans.same_phase(number, phase)), None)
     try:
         folder = services.plans.phase_folder(phase)

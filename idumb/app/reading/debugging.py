@@ -41,11 +41,8 @@ def run_named(services: Services, name: str) -> str:
 
 def find_run(services: Services, name: str) -> str:
     phase = run_lookup.recorded_phase(services, name)
-    ids = (
-        [start.run for start in services.log_files.starts() if name and start.run.startswith(name)]
-        if phase is None
-        else []
-    )
+    starts = services.log_files.starts() if name and phase is None else ()
+    ids = [start.run for start in starts if start.run.startswith(name)]
     if len(ids) > 1:
         raise InputError("run.unknown", f"The ids of {len(ids)} runs begin with {name}.", hint=Action("log"))
     if not ids:

@@ -157,10 +157,9 @@ def _phase(services: Services, number: str, title: str, folder: str | None) -> _
     except IdumbError as error:
         return _invalid({**row, "problem": error.message})
     if loaded.contract is None:
-        count = len(finding.errors(loaded.findings))
-        first = finding.errors(loaded.findings)[0] if count else None
-        words = f"{first.place}: {first.message}" if first else ""
-        return _invalid({**row, "problem": words, "errors": count})
+        problems = finding.errors(loaded.findings)
+        words = f"{problems[0].place}: {problems[0].message}" if problems else ""
+        return _invalid({**row, "problem": words, "errors": len(problems)})
     state = run_lookup.latest_run(services, loaded.contract.phase)
     return _planned(services, row, loaded, loaded.contract, state)
 
