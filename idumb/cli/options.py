@@ -51,19 +51,19 @@ def command(
 ) -> Callable[[Callable[..., Result | None]], click.Command]:
     """Decorate a function as a command: adds the options of every command, and prints the result that it returns.
 
-    `use_case` is the path of what a command calls that only passes on its options; the function is then its help.
-
-    With `opens`, the function receives the services of the repository. With `person`, only a person may run it.
-    `group` is that of a subcommand, whose answer has its name. `view` makes the text of the answer: `module.name` of
-    `idumb.views.answers`, or a name in the module of this group; by default that of this function. An option `view`
-    of the command selects another one.
+    - `use_case`: the path of a function, which gets the options. The decorated function is then only the help.
+    - `opens`: the function gets the services of the repository, opened so. `person`: only a person may run the command.
+    - `group`: the group of a subcommand. The answer has the name of the group.
+    - `view`: what makes the text of the answer: `module.name` of `idumb.views.answers`, or a name in the module of this
+      file; by default the name of the function. An option `view` of the command selects another name in that module.
     """
     command_name = name if group is None else str(group.name)
 
     def decorate(function: Callable[..., Result | None]) -> click.Command:
         module = function.__module__.rpartition(".")[2].removesuffix("_commands")
         usual = view or function.__name__.removesuffix("_command")
-        usual = usual if "." in usual else f"{module}.{usual}"
+        if "." in usual:
+            module, usual = usual.split(".")
 
         @functools.wraps(function)
         def invoke(*, as_json: bool, events: bool = False, **values: Any) -> int:
@@ -78,10 +78,9 @@ def command(
                 result = _call(use_case, values) if use_case else function(**values)
             if result is None:
                 return 0
-            chosen = values.get("view") or usual
-            chosen = chosen if "." in chosen else f"{usual.partition('.')[0]}.{chosen}"
             try:
-                return output.finish(command_name, result, chosen, as_json=as_json, quiet=events)
+                shown_as = f"{module}.{values.get('view') or usual}"
+                return output.finish(command_name, result, shown_as, as_json=as_json, quiet=events)
             except OSError as problem:
                 return output.report_unwritable(problem)
 
