@@ -101,15 +101,15 @@ def doctor(data: phrases.Data) -> phrases.Lines:
     for check in data["checks"]:
         fine = [symptom["found"] for symptom in check["symptoms"] if symptom["state"] == "ok" and symptom["found"]]
         wrong = [symptom for symptom in check["symptoms"] if symptom["state"] != "ok"]
-        if fine and wrong:
-            rows.append({**check, "state": "ok", "said": fine})
-        said = "" if wrong else fine or check["about"]
-        rows.append({**check, "said": said, "wrong": _told_once(wrong)})
+        if fine or not wrong:
+            rows.append({**check, "state": "ok", "said": fine or check["about"]})
+        if wrong:
+            rows.append({**check, "wrong": _told_once(wrong)})
     return forms.fill(_DOCTOR, {**data, "rows": rows})
 
 
 def _told_once(wrong: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
-    """Return symptoms, without meaning and next step if the symptom before has the same."""
+    """Return the symptoms, without a meaning and a next step that the symptom before has, too."""
     nothing = {"means": "", "fix": "", "fixes": False}
     pairs = itertools.pairwise([nothing, *wrong])
     return [row | nothing if all(row[name] == last[name] for name in nothing) else row for last, row in pairs]
