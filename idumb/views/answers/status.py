@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from idumb.views import phrases
 
@@ -37,7 +37,7 @@ def _phase(row: phrases.Data) -> Iterator[str]:
 
 
 def _work(row: phrases.Data) -> str:
-    """Return how many tasks are done, here or according to what is recorded of another place."""
+    """Return how many tasks are done, here or elsewhere."""
     elsewhere, tasks = row.get("elsewhere"), row["tasks"]
     if not elsewhere:
         return f"{_done(tasks)}: {_counts(tasks, _ORDER)}" if tasks["total"] else ""
@@ -87,17 +87,16 @@ def upcoming(view: phrases.Data) -> list[str]:
         if task["id"] not in blocked
     ]
     lines += [*_questions(row), *(f"  {problem}" for problem in _problems(row))]
-    lines += _section("Can run now", phrases.columns(ready, "", phrases.WIDEST))
-    lines += _section("Not yet", phrases.columns(others, "", phrases.WIDEST))
-    lines += _section("Blocked", _blocked(row))
+    lines += _section("Can run now", phrases.columns(ready, widest=phrases.WIDEST))
+    lines += _section("Not yet", phrases.columns(others, widest=phrases.WIDEST))
+    lines += _section("Blocked", [f"  {line}" for line in _blocked(row)])
     if row["more"]:
         lines.append(f"  and {phrases.counted(row['more'], 'more task')}; idumb graph {row['phase']} shows all")
     return _ended(lines, view)
 
 
-def _section(title: str, lines: Iterable[str]) -> list[str]:
-    below = [f"  {line}" for line in lines]
-    return [f"{title}:", *below] if below else []
+def _section(title: str, lines: Sequence[str]) -> list[str]:
+    return [f"{title}:", *lines] if lines else []
 
 
 def roadmap(view: phrases.Data) -> list[str]:
