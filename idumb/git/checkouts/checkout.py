@@ -78,18 +78,16 @@ class Checkout:
         worktree = self._user = user.repository.worktree
         self._use = use
         self._is_cached, self._note = additions.is_cached, additions.note
-        self._folder = pair.folder(use)
-        self.top = self._folder.path
+        folder = self._folder = pair.folder(use)
+        self.top = folder.path
         self.root, self._home = user.paths.root(self.top), user.paths.root(worktree.root)
         self._paths = user.paths
-        self._settings = user_git.of_fresh_clone(worktree) if additions.plain else user_git.read(worktree)
-        self._git = CheckoutGitDir(self._folder.git_dir, self._folder.require, worktree.objects, self._settings)
+        settings = user_git.of_fresh_clone(worktree) if additions.plain else user_git.read(worktree)
+        trusts = use == BUILD
+        self._git = CheckoutGitDir(folder.git_dir, folder.require, worktree.objects, settings, trusts_index=trusts)
         self._files = TreeFiles(self._git, user.repository)
-        self._submodules = Submodules(self._git, worktree, self._settings)
-        if use != BUILD:  # a builder of an earlier command could write there, and say otherwise in the index
-            self._git.remove(SHOWN)
-            self._submodules.write_again()
-        self._visible = VisibleGit(user.repository, self._settings)
+        self._submodules = Submodules(self._git, worktree)
+        self._visible = VisibleGit(user.repository, settings)
         source, needed = additions.source or worktree, additions.needed
         self._provided = Provided(source, additions.provided, additions.limit, self._git.path, needed=needed)
         self._prepared = Prepared(self._git.path)
@@ -168,7 +166,7 @@ class Checkout:
         self._folder.clear_beside()
         if self._files.show(tree):
             self._clean.clear()
-        if "info/sparse-checkout" in self._settings.files:
+        if "info/sparse-checkout" in self._git.user.files:
             before = tree_objects.tree_of(self.trees.repository, head)
             changed = (each.path for each in tree_objects.changes(self.trees.repository, before, tree))
             there = (path for path in self._files.tracked if os.path.lexists(os.path.join(self._user.root, path)))

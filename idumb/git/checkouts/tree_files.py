@@ -42,16 +42,20 @@ _WRITES = ("-f", "-q", "-u")
 class CheckoutGitDir(GitDir):
     """`root` returns the working tree once it has made sure that it is the right folder; otherwise it raises Tampered.
 
-    `user` is what counts of the user's configuration, read before the first program started.
+    `user` is what counts of the user's configuration, read before the first program started. `trusts_index` keeps
+    the index of an earlier command, whose builder could have written there that a file is as in the tree.
     """
 
     index = SHOWN
 
-    def __init__(self, path: str, root: Callable[[], str], objects: str, user: UserGit) -> None:
+    def __init__(self, path: str, root: Callable[[], str], objects: str, user: UserGit, *, trusts_index: bool) -> None:
         super().__init__(path, root, objects, user.optional_filters)
         self.user = user
+        self.trusts_index = trusts_index
         self._written: tuple[int, ...] | None = None
         self.prepare()
+        if not trusts_index:
+            self.remove(SHOWN)
 
     def without_required_filters(self, arguments: Sequence[str], stdin: bytes = b"") -> git_program.Result:
         """Run a command on the files of the tree that is shown. If a filter fails, a file is as in the commit.
@@ -267,10 +271,9 @@ class Submodules:
     `missing` has a sentence for each submodule without files.
     """
 
-    def __init__(self, git: CheckoutGitDir, user: Worktree, settings: UserGit) -> None:
+    def __init__(self, git: CheckoutGitDir, user: Worktree) -> None:
         self._git = git
         self._user = user
-        self._settings = settings
         self._opened: dict[tuple[str, str], TreeFiles] = {}
         self._shown: dict[str, TreeFiles] = {}
         self.missing: tuple[str, ...] = ()
@@ -290,7 +293,8 @@ class Submodules:
             private_folders.make(place)
             objects = os.path.join(repository.path, "objects")
             if (path, objects) not in self._opened:  # it knows whether a program wrote the index since
-                folder = CheckoutGitDir(place, partial(self._root, path), objects, self._settings)
+                root, trusts = partial(self._root, path), self._git.trusts_index
+                folder = CheckoutGitDir(place, root, objects, self._git.user, trusts_index=trusts)
                 self._opened[path, objects] = TreeFiles(folder, repository)
             files = self._shown[path] = self._opened[path, objects]
             is_anew |= files.show(tree_objects.tree_of(repository, commit))
@@ -301,12 +305,6 @@ class Submodules:
     def forget(self) -> None:
         """Expect that the checkout is empty."""
         private_folders.remove_tree(os.path.join(self._git.path, "modules"))
-
-    def write_again(self) -> None:
-        """Let the next `show` write every file, whatever the indexes say."""
-        folder = os.path.join(self._git.path, "modules")
-        for name in os.listdir(folder) if os.path.isdir(folder) else ():
-            private_folders.remove_tree(os.path.join(folder, name, SHOWN))
 
     def tracked(self) -> dict[str, Entry]:
         return {f"{path}/{name}": item for path, files in self._shown.items() for name, item in files.tracked.items()}
