@@ -136,8 +136,8 @@ class Folder:
 
         Its files are never forced to disk, so a power cut may have truncated them.
         """
-        is_same = self.is_known and self._known == self._present()
-        if not is_same or os.path.realpath(os.path.dirname(self.path)) != os.path.dirname(self.path):
+        above = os.path.dirname(self.path)
+        if not self._known or self._known != self._present() or os.path.realpath(above) != above:
             raise Tampered(self.path)
         return self.path
 
