@@ -8,7 +8,6 @@ import re
 from collections.abc import Callable, Iterator
 
 from idumb.domain import errors
-from idumb.git import guarded_files
 from idumb.git.checkouts import places
 from idumb.git.checkouts.checkout import BUILD, MARK, Additions, Checkout
 from idumb.git.checkouts.places import Pair
@@ -65,8 +64,8 @@ class Checkouts:
 
         Each has the name to keep its files under.
         """
-        marks = {path: os.path.join(git_dir, MARK) for path, git_dir in places.existing(self._worktree).items()}
-        names = {path: os.fsdecode(guarded_files.content(mark)) for path, mark in marks.items()}
+        existing = places.existing(self._worktree).items()
+        names = {path: places.read(os.path.join(git_dir, MARK)) for path, git_dir in existing}
         return {path: name for path, name in names.items() if name}
 
     def keep_left(self) -> dict[str, str]:
