@@ -123,8 +123,8 @@ def _blocked(root: str, step: Step, gone: frozenset[str]) -> str | None:
 def _files_below(folder: str) -> Iterator[str]:
     """Yield the files and links below a folder; a link to a folder is not followed."""
     for here, folders, names in os.walk(folder):
-        places = (os.path.join(here, name) for name in (*names, *folders))
-        yield from (place for place in places if os.path.islink(place) or not os.path.isdir(place))
+        links = (name for name in folders if os.path.islink(os.path.join(here, name)))
+        yield from (os.path.join(here, name) for name in (*names, *links))
 
 
 def apply(writing: Writing, steps: list[Step]) -> tuple[Conflict, ...]:
