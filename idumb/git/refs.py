@@ -241,9 +241,7 @@ def advance(
     except errors.Refusal as refusal:
         return str(refusal)
     # Before the branch: git does not force it, and its rename must not precede its bytes.
-    disk.force(
-        path for path in (status.path_of(repository.worktree), repository.worktree.git_dir) if os.path.exists(path)
-    )
+    disk.force(path for path in (status.path_of(worktree), worktree.git_dir) if os.path.exists(path))
     try:
         swap(repository, branch or "HEAD", expected, commit, message)
     except errors.Refusal as refusal:
@@ -258,20 +256,19 @@ def begin(repository: CheckedRepository, name: str, commit: str | None) -> None:
 
     Refusal `git.branch-name`, `git.branch-exists` or `git.failed`.
     """
-    if git_program.read(repository.worktree.root, ["check-ref-format", "--branch", name]).status != 0:
+    ref, worktree = f"refs/heads/{name}", repository.worktree
+    if git_program.read(worktree.root, ["check-ref-format", "--branch", name]).status != 0:
         raise errors.Refusal(
             "git.branch-name", f"{name!r} is not a valid branch name.", hint="Correct git.branch_name or --branch"
         )
-    ref, worktree = f"refs/heads/{name}", repository.worktree
-    present, branch = repository.references.get(ref), repository.branches.local.get(name)
-    is_elsewhere = branch is not None and branch.is_checked_out()
-    if commit is not None and present is not None and (str(present.resolve().target) != commit or is_elsewhere):
-        words = f"Branch {name} already exists, and it is not where HEAD is."
-        raise errors.Refusal(
-            "git.branch-exists", words, hint=f"git switch {name}, or choose another name: --branch NAME"
-        )
-    if commit is not None and present is None:
-        swap(repository, ref, None, commit, f"on to {name}")
+    if commit is not None:
+        present = repository.references.get(ref)
+        if present is None:
+            swap(repository, ref, None, commit, f"on to {name}")
+        elif str(present.resolve().target) != commit or repository.branches.local[name].is_checked_out():
+            words = f"Branch {name} already exists, and it is not where HEAD is."
+            hint = f"git switch {name}, or choose another name: --branch NAME"
+            raise errors.Refusal("git.branch-exists", words, hint=hint)
     worktree.guard()
     git_program.change(worktree.root, ["symbolic-ref", "-m", f"idumb: on to {name}", "HEAD", ref])
     disk.force([os.path.join(worktree.git_dir, "HEAD"), worktree.git_dir])

@@ -50,8 +50,8 @@ def ignored(worktree: Worktree, paths: Iterable[str]) -> frozenset[str]:
 def deciding(root: str, paths: Iterable[str], rules: Worktree) -> dict[str, tuple[str, str]]:
     """Return each path that a rule covers, with the rule's file, relative within the working tree, and its text.
 
-    `rules` is the working tree whose rules outside of it apply. For a checkout, that is the user's: an agent can change
-    the rules in the checkout's `.git`.
+    Rules in the git folder and in settings are those of the working tree `rules`. For a checkout, that is the user's:
+    an agent can change the checkout's own `.git`.
     """
     rows = _checked(root, paths, "--no-index", "--verbose", rules=rules)  # file, line, pattern and path, in turn
     found = zip(rows[::4], rows[2::4], rows[3::4], strict=False)
@@ -202,13 +202,12 @@ def set_to(repository: CheckedRepository, tree: str, paths: Sequence[str]) -> No
         entry = tree_objects.entry(repository, tree, path)
         about = "0 " + "0" * 40 if entry is None else f"{entry.mode:o} {entry.oid}"
         rows.append(about.encode("ascii") + b"\t" + os.fsencode(path) + b"\0")
+    worktree, arguments = repository.worktree, ["update-index", "-z", "--index-info"]
     time = clock.SystemClock()
     end = time.monotonic() + _PATIENCE
     while True:
-        repository.worktree.guard()
-        result = git_program.write(
-            repository.worktree.root, arguments := ["update-index", "-z", "--index-info"], b"".join(rows)
-        )
+        worktree.guard()
+        result = git_program.write(worktree.root, arguments, b"".join(rows))
         if result.status == 0:
             return
         if b"index.lock" not in result.err or time.monotonic() >= end:
