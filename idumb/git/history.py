@@ -151,9 +151,8 @@ class GitHistory:
 
     def ignored(self, paths: Iterable[str]) -> frozenset[str]:
         """Return the paths that git ignores and does not track."""
-        return frozenset(
-            self._paths.all_to_project(status.ignored(self._worktree, self._paths.all_to_repository(paths)))
-        )
+        found = status.ignored(self._worktree, self._paths.all_to_repository(paths))
+        return frozenset(self._paths.all_to_project(found))
 
     def repositories(self, places: Iterable[str]) -> tuple[str, ...]:
         """Return every submodule, and each of `places` and their parent folders that is a nested repository.

@@ -205,12 +205,9 @@ class GitTrees(Snapshots):
         a path that is as in `target` is no conflict. `force` skips the comparison. All writes are durable. A save of
         another program at any moment stays at its path, or is displaced and named.
         """
-        writing = write_back.Writing(
-            self.repository, self._worktree.root, write_back.shelf(self._worktree), self._store.guard
-        )
-        return self.paths.rows_to_project(
-            write_back.restore(writing, target, expected, self.paths.inside(paths), force=force)
-        )
+        shelf, own = write_back.shelf(self._worktree), self.paths.inside(paths)
+        writing = write_back.Writing(self.repository, self._worktree.root, shelf, self._store.guard)
+        return self.paths.rows_to_project(write_back.restore(writing, target, expected, own, force=force))
 
     def release_displaced(self) -> tuple[str, ...]:
         """Remove the files that restores displaced; return the absolute paths of those that were written to since.
