@@ -161,14 +161,18 @@ class GitSandbox:
         self.git(*QUICK_COMMIT, "--quiet", "--allow-empty", "-m", message)
         return self.head()
 
+    def commit_with(self, files: Mapping[str, str | bytes]) -> str:
+        """Write these files and commit all that is not ignored."""
+        self.write_all(files)
+        return self.commit()
+
     def add_submodule(
         self, path: str, files: Mapping[str, str | bytes] | None = None, source: GitSandbox | None = None
     ) -> GitSandbox:
         """Add a submodule of `source`, or of a new repository with these files; return that repository."""
         if source is None:
             source = GitSandbox.create(self.root.with_name(f"from-{path.replace('/', '-')}"))
-            source.write_all(files or {"f": "1"})
-            source.commit()
+            source.commit_with(files or {"f": "1"})
         self.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(source.root), path)
         return source
 

@@ -72,8 +72,7 @@ def test_it_holds_names_that_the_user_s_git_accepts(sandbox: GitSandbox, proof: 
     names = {"d/git~1": b"1", "d/.g\u200cit": b"1"}
     for key in ("core.protectNTFS", "core.protectHFS"):
         sandbox.git("config", key, "false")
-    sandbox.write_all(dict(names))
-    sandbox.commit()
+    sandbox.commit_with(names)
     checkout = proof()
     show(checkout, sandbox)
     assert shown(checkout) == names
@@ -81,15 +80,13 @@ def test_it_holds_names_that_the_user_s_git_accepts(sandbox: GitSandbox, proof: 
 
 
 def test_it_follows_a_new_tree_by_the_difference(sandbox: GitSandbox, proof: Take) -> None:
-    sandbox.write_all({"same.txt": "same\n", "gone/old.txt": "x\n", "folder/file.txt": "x\n", "file": "x\n"})
-    sandbox.commit()
+    sandbox.commit_with({"same.txt": "same\n", "gone/old.txt": "x\n", "folder/file.txt": "x\n", "file": "x\n"})
     checkout = proof()
     root = show(checkout, sandbox)
     unchanged = os.stat(root / "same.txt")
     for path in ("gone/old.txt", "file", "folder"):
         sandbox.remove(path)
-    sandbox.write_all({"file/now-a-folder": "x\n", "folder": "x\n", "new.txt": "new\n"})
-    sandbox.commit()
+    sandbox.commit_with({"file/now-a-folder": "x\n", "folder": "x\n", "new.txt": "new\n"})
     show(checkout, sandbox)
     assert set(shown(checkout)) == {"same.txt", "file/now-a-folder", "folder", "new.txt"}
     assert os.stat(root / "same.txt").st_ino == unchanged.st_ino
@@ -99,8 +96,7 @@ def test_it_follows_a_new_tree_by_the_difference(sandbox: GitSandbox, proof: Tak
 def test_what_programs_leave_goes_with_the_next_tree_and_in_a_build_what_git_ignores_stays(
     sandbox: GitSandbox, proof: Take
 ) -> None:
-    sandbox.write_all({"a.txt": "a\n", ".gitignore": "build/\n"})
-    sandbox.commit()
+    sandbox.commit_with({"a.txt": "a\n", ".gitignore": "build/\n"})
     for use, stays in (("proof", []), (BUILD, ["build/out"])):
         checkout = proof(use)
         root = show(checkout, sandbox)
@@ -126,8 +122,7 @@ def test_what_programs_leave_goes_with_the_next_tree_and_in_a_build_what_git_ign
 def test_an_attempt_that_starts_anew_gets_the_same_tree_without_what_the_last_one_left(
     sandbox: GitSandbox, proof: Take
 ) -> None:
-    sandbox.write_all({"a.txt": "a\n", ".gitignore": "build\n"})
-    sandbox.commit()
+    sandbox.commit_with({"a.txt": "a\n", ".gitignore": "build\n"})
     checkout = proof(BUILD)
     root = show(checkout, sandbox)
     checkout.begin("refs/idumb/worktrees/main/runs/r1/T1/1/interrupted")
@@ -142,8 +137,7 @@ def test_an_attempt_that_starts_anew_gets_the_same_tree_without_what_the_last_on
 
 
 def test_a_declared_file_that_is_cached_is_what_a_task_starts_from(sandbox: GitSandbox, proof: Take) -> None:
-    sandbox.write_all({"a.txt": "a\n", ".gitignore": "cache\n"})
-    sandbox.commit()
+    sandbox.commit_with({"a.txt": "a\n", ".gitignore": "cache\n"})
     checkout = proof(BUILD, is_cached=lambda path: path == "cache")
     (show(checkout, sandbox) / "cache").write_text("made\n")
     assert checkout.with_ignored(tree(sandbox), ["cache"]) == checkout.trees.scan(["cache"]) != tree(sandbox)
@@ -156,8 +150,7 @@ def test_caches_stay_when_the_tree_changes_unless_somebody_or_a_control_changed_
     tmp_path: Path,
     control: bool,  # noqa: FBT001
 ) -> None:
-    sandbox.write_all({"a.txt": "a\n", ".gitignore": "cache/\n"})
-    sandbox.commit()
+    sandbox.commit_with({"a.txt": "a\n", ".gitignore": "cache/\n"})
     checkout = proof(is_cached=lambda path: path == "cache/")
     root = show(checkout, sandbox)
     for name in ("kept", "changed"):
@@ -210,8 +203,7 @@ def test_a_tracked_file_that_a_check_changes_is_restored_and_named(sandbox: GitS
 def test_attributes_that_a_check_writes_decide_nothing(
     sandbox: GitSandbox, proof: Take, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sandbox.write_all({"d/a.txt": "a\nb\n", "d/b.txt": "a\n", ".gitattributes": "*.md text\n"})
-    sandbox.commit()
+    sandbox.commit_with({"d/a.txt": "a\nb\n", "d/b.txt": "a\n", ".gitattributes": "*.md text\n"})
     checkout, check_out = proof(), TreeFiles._check_out
 
     def slowly(files: TreeFiles, tree: str) -> None:
@@ -227,8 +219,7 @@ def test_attributes_that_a_check_writes_decide_nothing(
     assert (checkout.restore(), (root / ".gitattributes").exists()) == (("d/a.txt",), True)
     (root / "d/.gitattributes").write_text("*.txt text eol=crlf\n")
     (root / "d/a.txt").write_bytes(b"a\r\nb\r\n")
-    sandbox.write("d/b.txt", "b\n")
-    sandbox.commit()
+    sandbox.commit_with({"d/b.txt": "b\n"})
     show(checkout, sandbox)
     assert (shown(checkout)["d/a.txt"], shown(checkout)["d/b.txt"]) == (b"a\nb\n", b"b\n")
 
@@ -237,8 +228,7 @@ def test_files_have_the_line_endings_and_filters_of_the_user_and_scans_those_of_
     sandbox: GitSandbox, proof: Take
 ) -> None:
     attributes = "*.up filter=up -text\n*.bin binary\n"
-    sandbox.write_all({".gitattributes": attributes, "a.txt": "x\ny\n", "a.bin": b"\0\n", "a.up": "A\n"})
-    sandbox.commit()
+    sandbox.commit_with({".gitattributes": attributes, "a.txt": "x\ny\n", "a.bin": b"\0\n", "a.up": "A\n"})
     for name, value in (("smudge", "tr A-Z a-z"), ("clean", "tr a-z A-Z")):
         sandbox.git("config", f"filter.up.{name}", value)
     sandbox.git("config", "core.autocrlf", "true")
@@ -262,8 +252,7 @@ def test_a_file_that_the_user_had_in_another_form_of_the_same_content_has_that_f
     sandbox: GitSandbox, proof: Take
 ) -> None:
     """The first of the user's trees counts in which git calls the file unmodified."""
-    sandbox.write_all({".gitattributes": "*.id ident\n", "a.id": "$Id$\n", **dict.fromkeys("abc", "1\n2\n")})
-    sandbox.commit()
+    sandbox.commit_with({".gitattributes": "*.id ident\n", "a.id": "$Id$\n", **dict.fromkeys("abc", "1\n2\n")})
     sandbox.git("config", "core.autocrlf", "true")
     checkout, user, seen = proof(BUILD), GitTrees(discover.find(str(sandbox.root))), []
     show(checkout, sandbox)
@@ -283,8 +272,7 @@ def test_a_file_that_the_user_had_in_another_form_of_the_same_content_has_that_f
 
 def test_kept_files_are_in_the_tree_of_a_commit_as_git_would_store_them(sandbox: GitSandbox, proof: Take) -> None:
     """R-RUN-13: as `prove` needs them where nothing was committed. Nothing of them stays in the checkout."""
-    sandbox.write_all({".gitattributes": "*.txt text eol=crlf\n", "a.txt": "one\n", "b.txt": "one\n"})
-    base = sandbox.commit()
+    base = sandbox.commit_with({".gitattributes": "*.txt text eol=crlf\n", "a.txt": "one\n", "b.txt": "one\n"})
     sandbox.write_all({"a.txt": "two\r\n", "b.txt": "two\r\n"})
     checkout, kept = proof(), GitTrees(discover.find(str(sandbox.root))).scan()
     sandbox.git("add", "a.txt")
@@ -294,8 +282,7 @@ def test_kept_files_are_in_the_tree_of_a_commit_as_git_would_store_them(sandbox:
 
 
 def test_a_file_of_the_user_s_stays_executable_if_git_ignores_modes(sandbox: GitSandbox, proof: Take) -> None:
-    sandbox.write_all({"a": "1\n", "b": "1\n"})
-    sandbox.commit()
+    sandbox.commit_with({"a": "1\n", "b": "1\n"})
     sandbox.git("config", "core.fileMode", "false")
     (sandbox.root / "a").chmod(0o755)
     written = proof(BUILD).checked_out(tree(sandbox), ["a", "b"])
@@ -305,8 +292,7 @@ def test_a_file_of_the_user_s_stays_executable_if_git_ignores_modes(sandbox: Git
 def test_what_a_killed_command_checked_out_beside_it_goes(
     sandbox: GitSandbox, proof: Take, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sandbox.write_all({".gitattributes": "*.txt text\n", "a.txt": "a\n"})
-    sandbox.commit()
+    sandbox.commit_with({".gitattributes": "*.txt text\n", "a.txt": "a\n"})
     checkout, own = proof(BUILD), sandbox.git_dir / "idumb/checkouts/build-1"
     show(checkout, sandbox)
     before = checkouts.names(own)
@@ -343,8 +329,7 @@ def test_patches_and_restores_write_what_git_checks_out(sandbox: GitSandbox, pro
 
 def test_the_checkout_of_a_stranger_has_neither_the_user_s_settings_nor_caches(sandbox: GitSandbox) -> None:
     """R-RUN-13."""
-    sandbox.write_all({"a.txt": "a\n", ".gitignore": "cache\n"})
-    sandbox.commit()
+    sandbox.commit_with({"a.txt": "a\n", ".gitignore": "cache\n"})
     sandbox.git("config", "core.autocrlf", "true")
     command = checkouts.opened(sandbox, is_cached=lambda _: True)
     checkout = command.open(PROVE, plain=True)
@@ -357,8 +342,7 @@ def test_the_checkout_of_a_stranger_has_neither_the_user_s_settings_nor_caches(s
 
 
 def test_without_the_program_of_a_filter_a_file_is_as_in_the_commit(sandbox: GitSandbox, proof: Take) -> None:
-    sandbox.write_all({".gitattributes": "*.key filter=lock\n", "a.key": "locked\n"})
-    sandbox.commit()
+    sandbox.commit_with({".gitattributes": "*.key filter=lock\n", "a.key": "locked\n"})
     for name, value in (("smudge", "no-such-program"), ("clean", "no-such-program"), ("required", "true")):
         sandbox.git("config", f"filter.lock.{name}", value)
     checkout = proof()
@@ -381,10 +365,8 @@ def test_without_the_program_of_a_filter_a_file_is_as_in_the_commit(sandbox: Git
 
 
 def test_git_crypt_finds_its_keys(sandbox: GitSandbox, proof: Take) -> None:
-    sandbox.write_all(
-        {".git/git-crypt/key": "in plain text\n", ".gitattributes": "*.key filter=crypt\n", "a.key": "x\n"}
-    )
-    sandbox.commit()
+    sandbox.write(".git/git-crypt/key", "in plain text\n")
+    sandbox.commit_with({".gitattributes": "*.key filter=crypt\n", "a.key": "x\n"})
     sandbox.git("config", "filter.crypt.smudge", 'cat "$(git rev-parse --git-dir)/git-crypt/key"')
     checkout = proof()
     show(checkout, sandbox)
@@ -399,8 +381,7 @@ def test_a_tree_with_other_attributes_leaves_no_file_of_the_last_one_and_none_as
     monkeypatch.setattr(untracked, "clock", later)  # so that folders count as settled
     files = {"a/b/old.txt": "x\n", "a/c/stays.bat": "x\n", ".gitattributes": "*.bat eol=crlf\n"}
     sandbox.add_submodule("sub", files)
-    sandbox.write_all(files)
-    sandbox.commit()
+    sandbox.commit_with(files)
     checkout = proof()
     show(checkout, sandbox)
     assert shown(checkout)["a/c/stays.bat"] == shown(checkout)["sub/a/c/stays.bat"] == b"x\r\n"
@@ -440,8 +421,7 @@ def test_a_scan_has_ignored_files_only_by_name_and_repositories_of_programs_are_
 
 
 def test_git_works_in_it_without_the_user_s_refs_hooks_and_settings(sandbox: GitSandbox, proof: Take) -> None:
-    sandbox.write_all({"a.txt": "a\n"})
-    parent = sandbox.commit()
+    parent = sandbox.commit_with({"a.txt": "a\n"})
     sandbox.git("tag", "v1")
     sandbox.git("pack-refs", "--all")
     sandbox.git("tag", "-m", "annotated", "team/v0")
@@ -449,8 +429,7 @@ def test_git_works_in_it_without_the_user_s_refs_hooks_and_settings(sandbox: Git
     sandbox.git("config", "secret.key", "mine")
     sandbox.git("remote", "add", "origin", "/nowhere")
     sandbox.write(".git/hooks/post-checkout", "#!/bin/sh\n", mode=0o755)
-    sandbox.write_all({"a.txt": "b\n", "new.txt": "new\n"})
-    candidate = sandbox.commit()
+    candidate = sandbox.commit_with({"a.txt": "b\n", "new.txt": "new\n"})
     refs, checkout = sandbox.refs(), proof()
     checkout.show(tree(sandbox), parent)
     assert run("git rev-parse HEAD; git symbolic-ref HEAD", checkout).split() == [parent, "refs/heads/main"]
@@ -497,8 +476,7 @@ def test_before_the_first_commit_it_has_no_head(sandbox: GitSandbox, proof: Take
 
 @pytest.mark.parametrize("kind", ["blob", "tree"])
 def test_a_missing_object_is_refused_by_name(sandbox: GitSandbox, proof: Take, kind: str) -> None:
-    sandbox.write("d/a.txt", "only here\n")
-    sandbox.commit()
+    sandbox.commit_with({"d/a.txt": "only here\n"})
     oid = sandbox.git("rev-parse", "HEAD:d/a.txt" if kind == "blob" else "HEAD:d")
     (sandbox.git_dir / "objects" / oid[:2] / oid[2:]).unlink()
     with refusing("git.object-missing", oid):
@@ -506,8 +484,7 @@ def test_a_missing_object_is_refused_by_name(sandbox: GitSandbox, proof: Take, k
 
 
 def test_the_user_s_sparse_checkout_applies(sandbox: GitSandbox, proof: Take) -> None:
-    sandbox.write_all({"in/a.txt": "a\n", "out/b.txt": "b\n", ".gitattributes": "*.txt eol=crlf\n"})
-    sandbox.commit()
+    sandbox.commit_with({"in/a.txt": "a\n", "out/b.txt": "b\n", ".gitattributes": "*.txt eol=crlf\n"})
     sandbox.git("sparse-checkout", "set", "in")
     checkout = proof(BUILD)
     root = show(checkout, sandbox)
@@ -524,8 +501,7 @@ def test_work_that_the_user_s_sparse_checkout_omits_is_shown_before_and_after_it
     sandbox: GitSandbox, proof: Take
 ) -> None:
     """R-GIT-7."""
-    sandbox.write_all({"in/a.txt": "a\n", "out/b.txt": "b\n"})
-    base = sandbox.commit()
+    base = sandbox.commit_with({"in/a.txt": "a\n", "out/b.txt": "b\n"})
     sandbox.write("out/new.txt", "new\n")
     candidate = tree(sandbox, done := sandbox.commit())
     sandbox.git("reset", "--quiet", "--hard", base)
@@ -608,8 +584,7 @@ def test_a_submodule_that_this_machine_lacks_is_an_empty_folder_and_named(
 
 
 def test_a_link_above_a_provided_path_leads_to_no_file_of_the_user(sandbox: GitSandbox, proof: Take) -> None:
-    sandbox.write_all({".gitignore": "node_modules\n", "web/node_modules/lib.js": "1"})
-    sandbox.commit()
+    sandbox.commit_with({".gitignore": "node_modules\n", "web/node_modules/lib.js": "1"})
     user = sandbox.ledger()
     checkout = proof(provided=("node_modules",), limit=1 << 30)
     root = show(checkout, sandbox)
@@ -671,8 +646,7 @@ def test_a_large_tree_that_takes_long_is_mentioned_once(
     sandbox: GitSandbox, proof: Take, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(checkout_module, "_MANY", 3)
-    sandbox.write_all({f"{number}.txt": "x\n" for number in range(4)})
-    sandbox.commit()
+    sandbox.commit_with({f"{number}.txt": "x\n" for number in range(4)})
     times, notes = itertools.count(0, 2), list[str]()
     monkeypatch.setattr(clock.SystemClock, "monotonic", lambda _: next(times))
     for _ in range(2):
@@ -686,8 +660,7 @@ def test_a_large_tree_that_takes_long_is_mentioned_once(
 def test_of_an_installation_that_did_not_end_nothing_stays_or_counts(
     sandbox: GitSandbox, proof: Take, end: str
 ) -> None:
-    sandbox.write("package.json", "{}\n")
-    sandbox.commit()
+    sandbox.commit_with({"package.json": "{}\n"})
 
     def install(name: str) -> None:
         (root / "made").mkdir()
@@ -725,8 +698,7 @@ def test_of_an_installation_that_did_not_end_nothing_stays_or_counts(
 
 
 def test_paths_are_those_of_the_project_and_its_folder_exists(sandbox: GitSandbox, proof: Take) -> None:
-    sandbox.write_all({"app/a.txt": "a\n", "top.txt": "t\n"})
-    sandbox.commit()
+    sandbox.commit_with({"app/a.txt": "a\n", "top.txt": "t\n"})
     checkout = proof(folder="app")
     root = show(checkout, sandbox)
     assert checkout.root == checkout.trees.root == str(root / "app")
@@ -745,8 +717,7 @@ def test_without_room_for_the_tree_nothing_is_written_and_no_room_is_needed_twic
     from idumb.system import machine
 
     sandbox.add_submodule("sub", {"a.txt": "a\n"})
-    sandbox.write("a.txt", "a\n")
-    sandbox.commit()
+    sandbox.commit_with({"a.txt": "a\n"})
     checkout = proof()
     with monkeypatch.context() as full:
         full.setattr(machine, "room", lambda _: machine.Room("/", 8191, None))

@@ -29,8 +29,7 @@ FILES = {"a.txt": b"a\n", "d/b.txt": b"b\n"}
 @pytest.fixture
 def repository(sandbox: GitSandbox) -> GitSandbox:
     """Return a repository with uncommitted and untracked work of the user."""
-    sandbox.write_all(FILES)
-    sandbox.commit()
+    sandbox.commit_with(FILES)
     sandbox.write_all({"a.txt": "edited\n", "precious.txt": "mine\n", "d/own.txt": "mine\n"})
     sandbox.git("add", "a.txt")
     return sandbox
@@ -80,8 +79,7 @@ def test_below_a_home_that_is_a_repository_git_never_works_there(
     repository: GitSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     home = GitSandbox.create(tmp_path / "home-of-user")
-    home.write_all({"a.txt": "dotfile\n", "precious": "mine\n"})
-    home.commit()
+    home.commit_with({"a.txt": "dotfile\n", "precious": "mine\n"})
     monkeypatch.setenv("IDUMB_CHECKOUTS", str(home.root / "state/copies"))
     before = home.ledger()
     checkout = create(repository)

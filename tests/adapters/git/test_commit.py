@@ -67,8 +67,7 @@ def commit(history: GitHistory, tree: str, *, hooks: bool = True) -> str:
 @pytest.fixture
 def repo(sandbox: GitSandbox) -> GitSandbox:
     """The sandbox with a commit of the file `a`."""
-    sandbox.write("a", "1\n")
-    sandbox.commit()
+    sandbox.commit_with({"a": "1\n"})
     return sandbox
 
 
@@ -359,8 +358,7 @@ def test_submodules_stay_as_they_are(repo: GitSandbox, history: GitHistory) -> N
 def test_files_outside_a_sparse_checkout_stay_in_the_commit(
     repo: GitSandbox, history: GitHistory, options: tuple[str, ...]
 ) -> None:
-    repo.write_all({"near/x": "1\n", "far/away/x": "1\n"})
-    repo.commit()
+    repo.commit_with({"near/x": "1\n", "far/away/x": "1\n"})
     repo.git("sparse-checkout", "set", *options, "near")
     hook(repo, "test \"$(git status --porcelain)\" = 'M  near/x' && ! test -e far && git add --all && git add near/x")
     tree = work(repo, {"near/x": "2\n"})
@@ -377,8 +375,7 @@ def test_names_modes_links_and_changed_kinds_are_committed_and_staged(
 ) -> None:
     """F16: also a file that becomes a folder, a folder that becomes a file or a link."""
     odd = ["-rf", ":(top)x", "new\nline", "na\udcff", "*", "sp ace", "links/link"]
-    sandbox.write_all({"file": "1", "folder/x": "1", "folder/y": "1", "linked/b": "1", "run": "1", "-rf2": "1"})
-    sandbox.commit()
+    sandbox.commit_with({"file": "1", "folder/x": "1", "folder/y": "1", "linked/b": "1", "run": "1", "-rf2": "1"})
     hook(sandbox, "true")
     for path in ("file", "folder", "linked"):
         sandbox.remove(path)
@@ -449,8 +446,7 @@ def test_the_branch_moves_only_from_the_expected_commit(repo: GitSandbox, histor
 
 def test_what_the_user_staged_stays_staged(sandbox: GitSandbox, history: GitHistory) -> None:
     """F1, F5: for the commit's own paths, and for others."""
-    sandbox.write_all(dict.fromkeys(("both", "gone", "mod", "other", "partly"), "1\n"))
-    sandbox.commit()
+    sandbox.commit_with(dict.fromkeys(("both", "gone", "mod", "other", "partly"), "1\n"))
     sandbox.write_all({"both": "mine\n", "partly": "2\n", "new": "mine\n", "mine": "my own\n"})
     sandbox.git("add", "both", "partly", "new", "mine")
     sandbox.git("rm", "-q", "--cached", "other")

@@ -65,7 +65,6 @@ def test_a_scan_that_does_not_fit_is_refused_before_any_object_is_written(
 def test_files_that_are_as_in_the_index_of_the_user_need_no_space(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sandbox.write_all({"large": os.urandom(40_000), "d/other": "2"})
-    sandbox.commit()
+    sandbox.commit_with({"large": os.urandom(40_000), "d/other": "2"})
     leave(monkeypatch, pages=1)
     assert trees.scan() == sandbox.git("rev-parse", "HEAD^{tree}")

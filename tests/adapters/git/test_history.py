@@ -35,8 +35,7 @@ def test_head_names_commit_and_branch(sandbox: GitSandbox, history: GitHistory) 
 def test_git_is_asked_once_for_conflicts_and_staged_paths(
     sandbox: GitSandbox, history: GitHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sandbox.write("a", "1")
-    sandbox.commit()
+    sandbox.commit_with({"a": "1"})
     asked, read = list[str](), git_program.read
 
     def noted(root: str, arguments: Sequence[str], **options: Any) -> git_program.Result:
@@ -52,8 +51,7 @@ def test_git_is_asked_once_for_conflicts_and_staged_paths(
 def test_a_missing_tree_of_head_and_a_damaged_index_are_named_before_anything_runs(
     sandbox: GitSandbox, history: GitHistory
 ) -> None:
-    sandbox.write("a", "1")
-    sandbox.commit()
+    sandbox.commit_with({"a": "1"})
     tree = sandbox.git("rev-parse", "HEAD^{tree}")
     place = sandbox.root / ".git/objects" / tree[:2] / tree[2:]
     data = place.read_bytes()
@@ -66,14 +64,11 @@ def test_a_missing_tree_of_head_and_a_damaged_index_are_named_before_anything_ru
 
 
 def _two_sides(sandbox: GitSandbox) -> None:
-    sandbox.write("a", "1\n")
-    sandbox.commit()
+    sandbox.commit_with({"a": "1\n"})
     sandbox.git("checkout", "-q", "-b", "side")
-    sandbox.write("a", "2\n")
-    sandbox.commit()
+    sandbox.commit_with({"a": "2\n"})
     sandbox.git("checkout", "-q", "main")
-    sandbox.write("a", "3\n")
-    sandbox.commit()
+    sandbox.commit_with({"a": "3\n"})
 
 
 OBSTACLES = {
@@ -89,8 +84,7 @@ OBSTACLES = {
 def stash(sandbox: GitSandbox) -> None:
     sandbox.write("a", "4\n")
     sandbox.git("stash")
-    sandbox.write("a", "5\n")
-    sandbox.commit()
+    sandbox.commit_with({"a": "5\n"})
     sandbox.try_git("stash", "apply")
 
 
@@ -155,8 +149,7 @@ def test_uncommitted_paths_are_those_that_git_calls_changed(sandbox: GitSandbox,
 
 def test_other_line_endings_of_a_checkout_are_not_uncommitted(sandbox: GitSandbox, history: GitHistory) -> None:
     """F17."""
-    sandbox.write_all({".gitattributes": "*.t text eol=crlf\n", "a.t": "1\n"})
-    sandbox.commit()
+    sandbox.commit_with({".gitattributes": "*.t text eol=crlf\n", "a.t": "1\n"})
     sandbox.remove("a.t")
     sandbox.git("checkout", "--", "a.t")
     assert (sandbox.root / "a.t").read_bytes() == b"1\r\n"
@@ -193,17 +186,14 @@ def test_variables_that_redirect_git_are_ignored(
 
 def test_every_content_that_a_path_had_since_the_base_was_committed(sandbox: GitSandbox, history: GitHistory) -> None:
     """Also on a branch that was merged, and what stayed the same."""
-    sandbox.write_all({"a": "1", "d/x": "1", "same": "1", "before": "1"})
-    sandbox.commit()
+    sandbox.commit_with({"a": "1", "d/x": "1", "same": "1", "before": "1"})
     sandbox.remove("before")
     base = sandbox.commit()
     sandbox.git("switch", "--quiet", "-c", "side")
-    sandbox.write_all({"a": "side", "[a]": "glob"})
-    sandbox.commit()
+    sandbox.commit_with({"a": "side", "[a]": "glob"})
     sandbox.git("switch", "--quiet", "-")
     sandbox.remove("d")
-    sandbox.write_all({"a": "2", "d": "now a file"})
-    sandbox.commit()
+    sandbox.commit_with({"a": "2", "d": "now a file"})
     sandbox.git("merge", "--quiet", "--strategy=ours", "-m", "merged", "side")
 
     def blob(text: str) -> str:
@@ -223,8 +213,7 @@ def test_every_content_that_a_path_had_since_the_base_was_committed(sandbox: Git
 
 def test_the_tree_of_head_is_named_without_being_read(sandbox: GitSandbox, history: GitHistory) -> None:
     """R-LOG-5: an unreadable tree is reported as a system error and not as a defect."""
-    sandbox.write("a", "1")
-    sandbox.commit()
+    sandbox.commit_with({"a": "1"})
     tree = sandbox.git("rev-parse", "HEAD^{tree}")
     (sandbox.git_dir / "objects" / tree[:2] / tree[2:]).unlink()
     assert history.head_tree() == tree
@@ -235,8 +224,7 @@ def test_a_filter_of_a_submodule_s_configuration_does_not_run(
 ) -> None:
     """F53: that configuration is not guarded, so git is never started in a submodule."""
     sandbox.add_submodule("sub", {"lib": "lib\n"})
-    sandbox.write_all({f"src/{number}": "x\n" for number in range(9)})
-    sandbox.commit()
+    sandbox.commit_with({f"src/{number}": "x\n" for number in range(9)})
     ran, own = tmp_path / "ran", sandbox.common_dir / "modules/sub"
     GitSandbox(sandbox.root / "sub").git("config", "filter.x.clean", f"touch {ran}; cat")
     (own / "info").mkdir(exist_ok=True)

@@ -36,9 +36,8 @@ def test_files_hidden_by_rules_are_listed_with_the_rule(sandbox: GitSandbox, tre
 def test_rules_written_into_the_git_folder_of_a_checkout_do_not_apply(sandbox: GitSandbox, home: Path) -> None:
     (home / "mine").write_text("*.swp\n")
     (home / "gitconfig").write_text("[core]\n\texcludesFile = ~/mine\n")
-    sandbox.write_all({"a": "a"})
     sandbox.write(".git/info/exclude", "*.log\n")
-    sandbox.commit()
+    sandbox.commit_with({"a": "a"})
     checkout = checkouts.create(sandbox)
     root = checkouts.show(checkout, sandbox)
     (root / ".git/info/exclude").write_text("hidden\n")

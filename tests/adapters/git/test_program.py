@@ -70,8 +70,7 @@ def test_an_object_that_a_remote_promises_is_not_fetched(sandbox: GitSandbox, mo
         return {name: value for name, value in scrubbed(root).items() if name != "GIT_NO_LAZY_FETCH"}
 
     monkeypatch.setattr(git_program, "environment", older)
-    sandbox.write("a", "1")
-    sandbox.commit()
+    sandbox.commit_with({"a": "1"})
     blob, trace = sandbox.git("rev-parse", "HEAD:a"), sandbox.root / "trace"
     program = sandbox.write("fetch.sh", f"#!/bin/sh\ntouch {trace}\nexit 1\n", mode=0o755)
     for name, value in (

@@ -56,8 +56,7 @@ def test_the_key_of_a_project_names_its_working_tree_and_folder(folder: str, tre
 def test_nothing_outside_the_project_is_written_committed_or_removed(
     sandbox: GitSandbox, api: GitTrees, history: GitHistory, path: str
 ) -> None:
-    sandbox.write_all({"apps/web/a": "web\n", "apps/api/a": "api\n"})
-    sandbox.commit()
+    sandbox.commit_with({"apps/web/a": "web\n", "apps/api/a": "api\n"})
     tree, head = api.scan(), history.head().commit
     sandbox.write("apps/web/a", "edited\n")
     empty = history.tree_of(None)
@@ -138,16 +137,14 @@ def test_the_files_that_are_forced_to_disk_are_those_of_the_project(
 
 
 def test_a_commit_is_known_to_convert_files_of_the_project(sandbox: GitSandbox, api: GitTrees) -> None:
-    sandbox.write("apps/api/.gitattributes", "*.txt text eol=crlf\n")
-    sandbox.commit()
+    sandbox.commit_with({"apps/api/.gitattributes": "*.txt text eol=crlf\n"})
     sandbox.write_all({"apps/api/a.txt": "1\r\n", "apps/api/b": "1\r\n"})
     tree = api.committed(sandbox.head(), api.scan(), ["a.txt", "b"])
     assert sandbox.git("cat-file", "blob", f"{tree}:apps/api/a.txt") == "1"
 
 
 def test_history_is_asked_and_answers_in_paths_of_the_project(sandbox: GitSandbox, history: GitHistory) -> None:
-    sandbox.write_all({"apps/api/a": "1\n", "apps/api/b": "1\n", "apps/web/a": "1\n"})
-    sandbox.commit()
+    sandbox.commit_with({"apps/api/a": "1\n", "apps/api/b": "1\n", "apps/web/a": "1\n"})
     sandbox.write_all(dict.fromkeys(("apps/api/a", "apps/api/b", "apps/api/new", "apps/web/a", "apps/api/log"), "2\n"))
     sandbox.write("apps/api/.gitignore", "log\n")
     GitSandbox.create(sandbox.root / "apps/api/inner").write("f", "1\n")

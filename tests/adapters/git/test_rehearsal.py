@@ -62,8 +62,7 @@ def test_a_copy_is_detached_or_without_a_commit_as_the_user_s_repository_is(sand
 
 @pytest.fixture
 def top(sandbox: GitSandbox) -> Path:
-    sandbox.write("a", "1\n")
-    sandbox.commit()
+    sandbox.commit_with({"a": "1\n"})
     return Path(places.folder_of(place_of(sandbox)), "rehearsals")
 
 

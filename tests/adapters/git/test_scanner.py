@@ -72,8 +72,7 @@ def test_filters_and_line_endings_change_no_byte(sandbox: GitSandbox, trees: Git
     sandbox.git("config", "filter.upper.clean", "tr a-z A-Z")
     sandbox.git("config", "filter.upper.smudge", "tr A-Z a-z")
     sandbox.git("config", "core.autocrlf", "true")
-    sandbox.write_all({".gitattributes": "*.f filter=upper\n*.t text eol=crlf\n", "a.f": "abc\n", "b.t": "1\r\n2\n"})
-    sandbox.commit()
+    sandbox.commit_with({".gitattributes": "*.f filter=upper\n*.t text eol=crlf\n", "a.f": "abc\n", "b.t": "1\r\n2\n"})
     tree = trees.scan()
     assert content(trees, tree, "a.f") == b"abc\n"
     assert content(trees, tree, "b.t") == b"1\r\n2\n"
@@ -100,8 +99,7 @@ def test_no_setting_hides_a_change_or_a_file(
 @pytest.mark.parametrize("flag", ["--assume-unchanged", "--skip-worktree"])
 def test_index_flags_hide_no_edit(sandbox: GitSandbox, trees: GitTrees, flag: str) -> None:
     """F5."""
-    sandbox.write("a", "1")
-    sandbox.commit()
+    sandbox.commit_with({"a": "1"})
     sandbox.git("update-index", flag, "a")
     sandbox.write("a", "22")
     assert content(trees, trees.scan(), "a") == b"22"
@@ -238,8 +236,7 @@ def test_deep_folders_need_no_deep_recursion(trees: GitTrees, deep: int) -> None
 
 def test_a_scan_of_a_sparse_checkout_has_the_files_that_exist(sandbox: GitSandbox, trees: GitTrees) -> None:
     """F14: absent paths are in neither of the two trees, so they are not deletions."""
-    sandbox.write_all({"in/a": "1", "out/b": "2"})
-    sandbox.commit()
+    sandbox.commit_with({"in/a": "1", "out/b": "2"})
     sandbox.git("sparse-checkout", "set", "in")
     before = trees.scan()
     sandbox.write("in/a", "3")
@@ -282,8 +279,7 @@ def test_ignored_files_are_included_from_when_they_are_tracked(
 
 def test_files_below_a_nested_repository_are_included_if_git_lists_them(sandbox: GitSandbox, trees: GitTrees) -> None:
     """F12: `git init` in a folder must not hide what the outer repository tracks, nor what is beside it."""
-    sandbox.write_all({"sub/inner": "1", ".gitignore": "*.log"})
-    sandbox.commit()
+    sandbox.commit_with({"sub/inner": "1", ".gitignore": "*.log"})
     sandbox.write("scanned/inner", "1")
     trees.scan()
     for folder in ("sub", "scanned"):
@@ -387,8 +383,7 @@ def test_nested_repositories_are_left_out_and_named_and_pipes_are_never_opened(
     sandbox.write("sub/inner", "i")
     GitSandbox.create(sandbox.root / "empty")
     nested = GitSandbox.create(sandbox.root / "nested")
-    nested.write("file", "f")
-    nested.commit()
+    nested.commit_with({"file": "f"})
     assert names(sandbox, trees.scan()) == ["sub/inner"]
     assert trees.omitted() == dict.fromkeys(("empty", "nested"), scanner.NESTED)
     assert trees.repositories() == ("empty", "nested")
@@ -509,8 +504,7 @@ def test_a_pipe_in_the_place_of_rules_is_refused_by_name_instead_of_waiting_for_
 ) -> None:
     """F19. Also in the folder that linked worktrees share, and for a command that saves nothing."""
     monkeypatch.setattr(git_program, "_PATIENCE", 0.2)
-    sandbox.write_all({"a": "1", "d/b": "1"})
-    sandbox.commit()
+    sandbox.commit_with({"a": "1", "d/b": "1"})
     if linked:
         sandbox.git("worktree", "add", "-q", str(tmp_path / "linked"))
     root = tmp_path / "linked" if linked else sandbox.root

@@ -41,8 +41,7 @@ def canaries(sandbox: GitSandbox, place: Path) -> Path:
 
 
 def test_a_snapshot_has_the_working_tree_and_that_of_head(sandbox: GitSandbox, trees: GitTrees) -> None:
-    sandbox.write("a", "1")
-    head = sandbox.commit()
+    head = sandbox.commit_with({"a": "1"})
     sandbox.write("a", "2")
     snapshot = trees.snapshot(REF, "before T1")
     assert sandbox.git("rev-parse", f"{snapshot.commit}:worktree") == snapshot.tree == trees.scan()
@@ -51,8 +50,7 @@ def test_a_snapshot_has_the_working_tree_and_that_of_head(sandbox: GitSandbox, t
 
 
 def test_a_snapshot_keeps_what_is_staged_as_a_commit_of_it_would(sandbox: GitSandbox, trees: GitTrees) -> None:
-    sandbox.write_all({"a": "1", "b": "1", "d/c": "1"})
-    sandbox.commit()
+    sandbox.commit_with({"a": "1", "b": "1", "d/c": "1"})
     assert "staged" not in sandbox.git("ls-tree", "--name-only", trees.snapshot(REF, "r").commit).split()
     sandbox.write_all({"a": "staged", "announced": "no bytes of it are in the index"})
     sandbox.git("add", "a")
@@ -70,8 +68,7 @@ def test_a_snapshot_keeps_what_is_staged_as_a_commit_of_it_would(sandbox: GitSan
 def test_a_snapshot_changes_nothing_of_the_user_and_runs_no_hook(
     sandbox: GitSandbox, trees: GitTrees, history: GitHistory, tmp_path: Path
 ) -> None:
-    sandbox.write_all({"a": "1", "b": "1"})
-    sandbox.commit()
+    sandbox.commit_with({"a": "1", "b": "1"})
     trace = canaries(sandbox, tmp_path)
     sandbox.write_all({"a": "2", "new": "n"})
     sandbox.git("-c", "core.hooksPath=/dev/null", "-c", "core.fsmonitor=false", "add", "a")
@@ -93,8 +90,7 @@ def test_a_snapshot_changes_nothing_of_the_user_and_runs_no_hook(
 
 def test_a_snapshot_works_on_a_detached_head_and_in_a_linked_worktree(sandbox: GitSandbox, tmp_path: Path) -> None:
     """F7, F10."""
-    sandbox.write("a", "1")
-    sandbox.commit()
+    sandbox.commit_with({"a": "1"})
     sandbox.git("worktree", "add", "-q", str(tmp_path / "side"))
     sandbox.git("checkout", "-q", "--detach")
     for root in (sandbox.root, tmp_path / "side"):
@@ -114,10 +110,8 @@ def test_a_snapshot_survives_garbage_collection(sandbox: GitSandbox, trees: GitT
 
 def packed_and_unreachable(sandbox: GitSandbox) -> tuple[str, str]:
     """Return a blob, and the tree `d` of a file `d/b`, that a pack has and no ref reaches."""
-    sandbox.write("a", "1")
-    sandbox.commit()
-    sandbox.write("d/b", "precious\n")
-    sandbox.commit()
+    sandbox.commit_with({"a": "1"})
+    sandbox.commit_with({"d/b": "precious\n"})
     blob, tree = sandbox.git("rev-parse", "HEAD:d/b"), sandbox.git("rev-parse", "HEAD:d")
     sandbox.git("gc", "--quiet")
     sandbox.git("update-ref", "refs/heads/main", "HEAD~1")
@@ -165,8 +159,7 @@ def test_a_snapshot_that_loses_a_file_just_before_it_has_a_name_is_refused(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch, changed: str
 ) -> None:
     """The first of a process looks again only for what HEAD does not reach."""
-    sandbox.write_all({"a": "1", "d/b": "1"})
-    sandbox.commit()
+    sandbox.commit_with({"a": "1", "d/b": "1"})
     sandbox.write(changed, "changed\n")
     blob = sandbox.git("hash-object", changed)
     before_the_name(monkeypatch, lambda: file_of(sandbox, blob).unlink())
@@ -177,11 +170,9 @@ def test_a_snapshot_that_loses_a_file_just_before_it_has_a_name_is_refused(
 def test_a_snapshot_has_what_the_repository_that_lends_the_objects_of_head_removed_meanwhile(
     sandbox: GitSandbox, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sandbox.write("a", "1")
-    sandbox.commit()
+    sandbox.commit_with({"a": "1"})
     sandbox.git("checkout", "-q", "-b", "topic")
-    sandbox.write("d/b", "precious")
-    sandbox.commit()
+    sandbox.commit_with({"d/b": "precious"})
     sandbox.git("clone", "-q", "--shared", str(sandbox.root), str(tmp_path / "side"))
     trees = GitTrees(discover.find(str(tmp_path / "side")))
 
@@ -200,8 +191,7 @@ def test_a_snapshot_has_what_the_repository_that_lends_the_objects_of_head_remov
 def test_a_snapshot_that_loses_a_file_of_a_head_that_was_amended_meanwhile_is_refused(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    sandbox.write_all({"a": "1", "d/b": "precious"})
-    sandbox.commit()
+    sandbox.commit_with({"a": "1", "d/b": "precious"})
     blob, amended = sandbox.git("rev-parse", "HEAD:d/b"), sandbox.git("commit-tree", "-m", "amended", "HEAD:d")
 
     def amend() -> None:
@@ -216,8 +206,7 @@ def test_a_snapshot_that_loses_a_file_of_a_head_that_was_amended_meanwhile_is_re
 @pytest.mark.parametrize("damage", [None, b"", b"garbage", bytes(40)], ids=["missing", "empty", "garbage", "zeros"])
 def test_the_first_snapshot_of_a_process_needs_no_tree_of_head(sandbox: GitSandbox, damage: bytes | None) -> None:
     """A partial clone may lack them."""
-    sandbox.write_all({"a": "1", "d/b": "1", "e/c": "1"})
-    sandbox.commit()
+    sandbox.commit_with({"a": "1", "d/b": "1", "e/c": "1"})
     missing = [sandbox.git("rev-parse", f"HEAD:{name}") for name in ("d", "e")]
     shutil.rmtree(sandbox.root / "e")
     sandbox.write("d/b", "2")

@@ -86,8 +86,7 @@ def test_attributes_in_the_working_tree_do_not_affect_stored_trees(sandbox: GitS
 
 
 def test_a_patch_is_applied_to_the_working_tree(sandbox: GitSandbox, trees: GitTrees) -> None:
-    sandbox.write_all({"a": "1\n", "gone": "1\n", "bin": b"\0\1", "crlf": "1\r\n2\r\n"})
-    sandbox.commit()
+    sandbox.commit_with({"a": "1\n", "gone": "1\n", "bin": b"\0\1", "crlf": "1\r\n2\r\n"})
     old = trees.scan()
     sandbox.write_all({"a": "2\n", "new/x": "n\n", "bin": b"\0\2\xff", "crlf": "1\r\n3\r\n"})
     sandbox.remove("gone")
@@ -203,8 +202,7 @@ def test_submodules_and_nested_repositories_are_listed_without_a_scan(
     sandbox: GitSandbox, history: GitHistory, inside: GitSandbox
 ) -> None:
     """R-GIT-7: a folder with tracked files is not a nested repository, whatever it contains."""
-    sandbox.write("kept/a", "a")
-    sandbox.commit()
+    sandbox.commit_with({"kept/a": "a"})
     GitSandbox.create(sandbox.root / "kept")
     GitSandbox.create(sandbox.root / "x/nested")
     assert history.repositories(()) == (inside.root.name,)
@@ -301,8 +299,7 @@ def test_it_is_the_tree_that_git_commits(sandbox: GitSandbox, trees: GitTrees, r
         sandbox.git("config", "core.autocrlf", "true")
     else:
         sandbox.write(".gitattributes", rules)
-    sandbox.write_all({"old.txt": CRLF, "gone.txt": "x\n", "other.txt": "x\n"})
-    head = sandbox.commit()
+    head = sandbox.commit_with({"old.txt": CRLF, "gone.txt": "x\n", "other.txt": "x\n"})
     sandbox.write_all({"old.txt": CRLF + b"z\r\n", "d/new.txt": b"$Id$ a\r\n", "d/mixed.txt": b"a\r\nb\n"})
     sandbox.write_all({"other.txt": "not part of the commit\n"})
     sandbox.remove("gone.txt")
@@ -316,8 +313,7 @@ def test_it_is_the_tree_that_git_commits(sandbox: GitSandbox, trees: GitTrees, r
 
 def test_without_trusted_modes_the_mode_is_that_of_the_index(sandbox: GitSandbox, trees: GitTrees) -> None:
     sandbox.git("config", "core.fileMode", "false")
-    sandbox.write_all({"plain": "x\n"})
-    head = sandbox.commit()
+    head = sandbox.commit_with({"plain": "x\n"})
     sandbox.write("plain", "y\n", mode=0o755)
     sandbox.write("new", "y\n", mode=0o755)
     computed = trees.committed(head, trees.scan(), ("plain", "new"))
@@ -336,8 +332,7 @@ def test_attributes_that_come_with_the_commit_apply(sandbox: GitSandbox, trees: 
 @pytest.mark.parametrize("where", ["repository", "user", "folder", "commit"])
 def test_attributes_apply_wherever_they_are(sandbox: GitSandbox, trees: GitTrees, where: str, tmp_path: Path) -> None:
     """Those of the commit apply although the file is gone: git reads the index then."""
-    sandbox.write_all({"d/e/a.txt": "x\n", **({"d/.gitattributes": "* text\n"} if where == "commit" else {})})
-    head = sandbox.commit()
+    head = sandbox.commit_with({"d/e/a.txt": "x\n", **({"d/.gitattributes": "* text\n"} if where == "commit" else {})})
     if where == "commit":
         sandbox.remove("d/.gitattributes")
     elif where == "folder":
