@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 import pytest
 
@@ -13,6 +13,21 @@ from tests.support import checkouts
 from tests.support.gitrepo import GitSandbox
 
 REF = "refs/idumb/worktrees/main/runs/r1/T1/1/base"
+
+
+def trees_of(sandbox: GitSandbox) -> GitTrees:
+    """Return the trees of the sandbox as a new process has them."""
+    return GitTrees(discover.find(str(sandbox.root)))
+
+
+def names(sandbox: GitSandbox, tree: str) -> list[str]:
+    return sorted(sandbox.tree(tree))
+
+
+def content(trees: GitTrees, tree: str, path: str) -> bytes:
+    entry = trees.entry(tree, path)
+    assert entry is not None
+    return trees.read(entry.oid)
 
 
 def edited(
@@ -31,16 +46,10 @@ def edited(
 
 @pytest.fixture
 def trees(sandbox: GitSandbox) -> GitTrees:
-    return GitTrees(discover.find(str(sandbox.root)))
+    return trees_of(sandbox)
 
 
 @pytest.fixture
 def history(sandbox: GitSandbox) -> Iterator[GitHistory]:
     with checkouts.committing(sandbox) as history:
         yield history
-
-
-@pytest.fixture
-def listing(sandbox: GitSandbox) -> Callable[[str], dict[str, tuple[str, str]]]:
-    """Path to (mode, id) of a tree, as git lists it."""
-    return sandbox.tree

@@ -16,14 +16,14 @@ import pytest
 
 from idumb.app.ports import Conflict
 from idumb.domain.errors import Refusal
-from idumb.git import discover, tree_objects
+from idumb.git import tree_objects
 from idumb.git.checkouts import checkout as checkout_module
 from idumb.git.checkouts import untracked
 from idumb.git.checkouts.checkout import BUILD, PROVE, Checkout
 from idumb.git.checkouts.tree_files import TreeFiles
 from idumb.git.tree_objects import EMPTY_TREE
-from idumb.git.trees import GitTrees
 from idumb.system import clock
+from tests.adapters.git.conftest import trees_of
 from tests.support import checkouts
 from tests.support.checkouts import create, show, shown, tree
 from tests.support.errors import refusing
@@ -254,7 +254,7 @@ def test_a_file_that_the_user_had_in_another_form_of_the_same_content_has_that_f
     """The first of the user's trees counts in which git calls the file unmodified."""
     sandbox.commit_with({".gitattributes": "*.id ident\n", "a.id": "$Id$\n", **dict.fromkeys("abc", "1\n2\n")})
     sandbox.git("config", "core.autocrlf", "true")
-    checkout, user, seen = proof(BUILD), GitTrees(discover.find(str(sandbox.root))), []
+    checkout, user, seen = proof(BUILD), trees_of(sandbox), []
     show(checkout, sandbox)
     for content in (b"1\r\n2\n", b"other\n", b"1\n2\n"):
         (sandbox.root / "a").write_bytes(content)
@@ -274,7 +274,7 @@ def test_kept_files_are_in_the_tree_of_a_commit_as_git_would_store_them(sandbox:
     """R-RUN-13: as `prove` needs them where nothing was committed. Nothing of them stays in the checkout."""
     base = sandbox.commit_with({".gitattributes": "*.txt text eol=crlf\n", "a.txt": "one\n", "b.txt": "one\n"})
     sandbox.write_all({"a.txt": "two\r\n", "b.txt": "two\r\n"})
-    checkout, kept = proof(), GitTrees(discover.find(str(sandbox.root))).scan()
+    checkout, kept = proof(), trees_of(sandbox).scan()
     sandbox.git("add", "a.txt")
     assert checkout.committed(base, kept, ["a.txt"]) == sandbox.git("write-tree")
     show(checkout, sandbox)
@@ -453,7 +453,7 @@ def test_history_stays_readable_although_the_user_amends_and_collects_garbage(sa
     sandbox.write("a.txt", "b\n")
     base = sandbox.commit("amended away")
     checkout = proof()
-    GitTrees(discover.find(str(sandbox.root))).snapshot("refs/idumb/worktrees/main/runs/r/T1/1/base", "before T1")
+    trees_of(sandbox).snapshot("refs/idumb/worktrees/main/runs/r/T1/1/base", "before T1")
     show(checkout, sandbox)
     sandbox.write("a.txt", "c\n")
     sandbox.git("commit", "-q", "-a", "--amend", "-m", "amended")

@@ -13,11 +13,11 @@ from unittest.mock import Mock
 import pytest
 
 from idumb.app.ports import CommitAttempt
-from idumb.git import discover, disk, refs, status
+from idumb.git import disk, refs, status
 from idumb.git.history import GitHistory
 from idumb.git.trees import GitTrees
 from idumb.system import clock
-from tests.adapters.git.conftest import REF
+from tests.adapters.git.conftest import REF, trees_of
 from tests.adapters.git.test_disk import leave
 from tests.support import checkouts
 from tests.support.ended import has_ended
@@ -43,7 +43,7 @@ def work(sandbox: GitSandbox, files: Mapping[str, str | None]) -> str:
 
 
 def committed(sandbox: GitSandbox, paths: Sequence[str] | Mapping[str, Any]) -> str:
-    trees = GitTrees(discover.find(str(sandbox.root)))
+    trees = trees_of(sandbox)
     return trees.committed(sandbox.head() or None, trees.scan(paths), tuple(paths))
 
 

@@ -18,7 +18,7 @@ from idumb.domain import errors
 from idumb.git import discover, refs
 from idumb.git.history import GitHistory
 from idumb.git.trees import GitTrees
-from tests.adapters.git.conftest import REF
+from tests.adapters.git.conftest import REF, trees_of
 from tests.support.errors import refusing
 from tests.support.gitrepo import GitSandbox
 
@@ -124,7 +124,7 @@ def packed_and_unreachable(sandbox: GitSandbox) -> tuple[str, str]:
 def test_a_snapshot_has_what_git_removed_from_a_pack_that_idumb_had_open(sandbox: GitSandbox) -> None:
     """libgit2 goes on finding objects in a pack that `git gc --prune=now` has replaced."""
     blob, tree = packed_and_unreachable(sandbox)
-    trees = GitTrees(discover.find(str(sandbox.root)))
+    trees = trees_of(sandbox)
     trees.snapshot(REF, "first")
     assert trees.store(b"precious\n") == blob
     sandbox.git("gc", "--quiet", "--prune=now")
@@ -215,7 +215,7 @@ def test_the_first_snapshot_of_a_process_needs_no_tree_of_head(sandbox: GitSandb
         file.unlink()
         if damage is not None:
             file.write_bytes(damage)
-    snapshot = GitTrees(discover.find(str(sandbox.root))).snapshot(REF, "r")
+    snapshot = trees_of(sandbox).snapshot(REF, "r")
     assert sorted(sandbox.tree(snapshot.tree)) == ["a", "d/b"]
 
 
