@@ -39,7 +39,8 @@ from tests.support.scripted_agent import ScriptedAgent
 if TYPE_CHECKING:
     import pytest
 
-Work = Callable[[AgentRequest, dict[str, bytes]], AgentResult | None]
+Files = dict[str, bytes]
+Work = Callable[[AgentRequest, Files], AgentResult | None]
 RUN, PHASE, FOLDER = "r1", "1", ".planning/phases/01-work"
 PLAN = b"the plan"
 
@@ -256,16 +257,16 @@ def break_gate(patch: pytest.MonkeyPatch, name: str) -> None:
     patch.setattr(registry.StepGate, "load", lambda gate: broken if gate.name == name else load(gate))
 
 
-def make_own_files(request: AgentRequest, files: dict[str, bytes]) -> None:
+def make_own_files(request: AgentRequest, files: Files) -> None:
     """Write the task's name into each file that it declares."""
     for path in request.allowed_paths:
         files[path] = request.subject.encode()
 
 
-def also(do: Callable[[AgentRequest, dict[str, bytes]], Any]) -> Work:
+def also(do: Callable[[AgentRequest, Files], Any]) -> Work:
     """Make the own files and do this; what it returns is the answer, if it is one."""
 
-    def work(request: AgentRequest, files: dict[str, bytes]) -> AgentResult | None:
+    def work(request: AgentRequest, files: Files) -> AgentResult | None:
         make_own_files(request, files)
         answer = do(request, files)
         return answer if isinstance(answer, AgentResult) else None

@@ -133,9 +133,8 @@ def test_no_name_is_deleted_if_another_process_moved_one_meanwhile(
 
     with monkeypatch.context() as racing:
         racing.setattr(refs, "move", moved)
-        with pytest.raises(Refusal) as caught:
+        with refusing("git.ref-moved"):
             run.fold()
-    assert caught.value.code == "git.ref-moved"
     assert source.kept(RUN) == {**run.kept, f"{RUN}T1/1/base": other}
 
 

@@ -1,28 +1,24 @@
-"""The engine on fakes: order of tasks, attempts and their budget, checks, drift, interruption (R-RUN-3, R-RUN-5)."""
+"""The engine on fakes: order of tasks, attempts, checks, gates, interruption (R-RUN-3, R-RUN-5, R-GIT-6)."""
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 from msgspec.structs import replace
 
 from idumb.app.core import actions, schedule
 from idumb.app.engine import runner
-from idumb.app.session import next_steps
 from idumb.domain import outcome
 from idumb.domain.agent import AgentRequest, AgentResult
-from idumb.domain.errors import Interrupted, Refusal
+from idumb.domain.errors import Interrupted
 from idumb.domain.plans.plan import GUIDED, HUMAN, STRICT, Condition, Criterion, FileClaim, SymbolClaim, TestIntent
 from idumb.domain.proof import gate_table
 from idumb.domain.settings import Ceiling, GateSettings
 from tests.support.cases import every
-from tests.support.engine_run import EngineRun, also, break_gate, make_own_files, task
+from tests.support.engine_run import EngineRun, Files, also, break_gate, make_own_files, task
+from tests.support.errors import refusing
 from tests.support.memory_ownership import MemoryOwnership
-
-Files = dict[str, bytes]
 
 
 def fails(*broken: str, until: int = 99) -> EngineRun:
@@ -60,6 +56,17 @@ def test_after_as_many_failed_tasks_in_a_row_as_configured_the_run_ends() -> Non
     ending = run.run(max_attempts=1)
     assert (ending.kind, ending.words.partition(";")[0]) == ("halted", "3 tasks failed in a row")
     assert [id for id, _ in run.calls] == ["A", "B", "C"]
+
+
+def test_a_strict_plan_offers_no_amendment_that_unblocks_a_task() -> None:
+    """R-ASK-1: it would be refused."""
+    for mode, offered in ((GUIDED, True), (STRICT, False)):
+        run = EngineRun(task("A", verify=("false",)), task("B", "A"), mode=mode)
+        run.run(max_attempts=1)
+        shown = schedule.statuses(run.contract, run.state)
+        ways = [str(way) for way in actions.unblocking(run.contract, run.state, shown, "B")]
+        assert ways[:2] == ["idumb resume 1 --retry-failed", "idumb accept A --why REASON"]
+        assert any("amend" in way for way in ways) == offered
 
 
 # Attempts
@@ -128,9 +135,6 @@ def test_a_task_of_a_plan_that_is_skipped_after_a_timeout_blocks_what_needs_it()
     assert (run.status(), len(run.calls)) == ({"A": "skipped", "B": "pending"}, 1)
 
 
-# Proof
-
-
 def test_a_raised_ceiling_allows_no_more_attempts_than_the_task_has() -> None:
     chosen = replace(EngineRun(task("A")).settings, ceilings={"task": Ceiling(attempts=1)})
     run = EngineRun(task("A"), work=lambda *_: None, settings=chosen, answers={"limit": "raise"})
@@ -143,6 +147,9 @@ def test_a_ceiling_that_cannot_hold_because_agents_report_no_use_is_named_once()
     run = EngineRun(task("A"), task("B"), task("C"), settings=chosen)
     assert run.run().kind == "done"
     assert sum("ceiling of the run" in note and "may be exceeded" in note for note in run.notes) == 1
+
+
+# Proof
 
 
 rewriting = also(lambda _, files: files.update(README=b"rewritten"))
@@ -240,210 +247,6 @@ def test_a_test_that_passes_before_the_work_proves_nothing_and_refuses_it() -> N
     assert run.status() == {"A": "failed"}
 
 
-def test_an_attempt_that_continues_keeps_the_version_of_the_user_that_it_started_from() -> None:
-    """He is asked once; what he saves later is a question when the work is delivered."""
-    run = EngineRun(task("A", files=["README"], verify=("grep -q 2 README",)), answers={"base": "mine"})
-    run.work = lambda request, files: files.update(README=b"%d" % request.attempt)
-    run.repository.files["README"] = b"mine"
-    assert run.run().kind == "done"
-    assert [question.subject for question in run.asker.asked] == ["base"]
-
-
-@every("answers", [{}, {"base": "commit"}])
-def test_uncommitted_changes_of_the_user_are_in_the_way_until_he_commits_them(answers: dict[str, str]) -> None:
-    run = EngineRun(task("A", files=["README"]), answers=answers)
-    run.repository.files["README"] = b"mine"
-    assert (run.run().kind, run.calls, run.status()) == ("waiting", [], {"A": "pending"})
-    run.repository.commit_all("mine")
-    assert (run.run().kind, run.calls) == ("done", [("A", 1)])
-
-
-def test_an_attempt_that_continues_its_own_work_asks_about_a_save_of_the_user_when_it_is_delivered() -> None:
-    def work(request: AgentRequest, files: Files) -> None:
-        files["README"] = b"%d" % request.attempt
-        run.repository.files["README"] = b"mine"
-
-    run = EngineRun(task("A", files=["README"], verify=("grep -q 2 README",)), work=work, answers={"delivery": "task"})
-    run.builder.continues = True
-    assert run.run().kind == "done"
-    assert [question.subject for question in run.asker.asked] == ["delivery"]
-
-
-# The user works at the same time
-
-
-def meanwhile(change: Callable[[EngineRun], None], *tasks: Any, **fields: Any) -> EngineRun:
-    """Return a run in which the user changes something while the first task is built."""
-    work = also(lambda *_: change(run) if len(run.calls) == 1 else None)
-    run = EngineRun(*(tasks or (task("A"), task("B", "A"))), work=work, **fields)
-    return run
-
-
-def commit_other(run: EngineRun, message: str = "mine") -> None:
-    run.repository.files["README"] = b"other"
-    run.repository.commit_all(message)
-
-
-def test_a_check_that_a_commit_of_the_user_breaks_is_not_the_task_s_failure() -> None:
-    """R-GIT-6: the attempt does not count, he is told, and the next one starts from his commit."""
-
-    def work(request: AgentRequest, files: Files) -> None:
-        make_own_files(request, files)
-        run.repository.files["README"] = b"broken" if len(run.calls) == 1 else b"hello"
-        run.repository.commit_all("mine")
-
-    run = EngineRun(task("A", verify=("test -f A", "grep -q hello README")), work=work)
-    assert run.run(max_attempts=1).kind == "done"
-    assert (run.calls, run.state.tasks["A"].progress.attempts) == ([("A", 1), ("A", 2)], 1)
-    assert any("without A too: the attempt does not count" in note for note in run.notes)
-
-
-def test_work_that_fails_anyway_counts_although_the_user_committed_meanwhile() -> None:
-    run = meanwhile(commit_other, task("A", verify=("false",)))
-    assert run.run(max_attempts=1).kind == "done"
-    assert (run.calls, run.status()) == ([("A", 1)], {"A": "failed"})
-
-
-def racing(commits: int, **fields: Any) -> EngineRun:
-    """A run during which the user commits whenever files are written into his tree, this often."""
-    run, left = EngineRun(task("A"), **fields), [*range(commits)]
-
-    def effect(name: str) -> None:
-        if name == "restore" and left:
-            tree = run.committed
-            run.repository.advance({**tree, f"mine{left.pop()}": run.repository.store(b"x")}, "mine")
-        run._effect(name)
-
-    run.repository.effect = effect
-    return run
-
-
-def test_work_that_is_done_is_judged_again_while_the_user_commits_at_the_last_moment() -> None:
-    """R-RUN-3."""
-    run = racing(4)
-    assert run.run().kind == "done"
-    assert (run.calls, run.commits()) == ([("A", 1)], ["A"])
-    judged = {event.payload["tree"] for event in run.events("evidence.recorded")}
-    assert run.repository.commits[run.repository.head or ""].tree in judged
-
-
-@every("choice, ends", [("again", "done"), ("stop", "waiting"), (None, "waiting")])
-def test_a_branch_that_moves_three_times_meanwhile_is_a_question(choice: str | None, ends: str) -> None:
-    run = racing(8, answers={} if choice is None else {"moved": choice})
-    assert (run.run().kind, run.commits()) == (ends, ["A"] if ends == "done" else [])
-    assert [question.subject for question in run.asker.asked] == ["moved"]
-    assert (run.run().kind, run.commits(), run.calls) == ("done", ["A"], [("A", 1)])
-
-
-@every("mode", ["guided", STRICT])
-def test_on_another_branch_nothing_is_delivered_until_the_user_is_back(mode: str) -> None:
-    """The other branch has another version of a path of the plan, which is no commit of his on this one."""
-
-    def switch(run: EngineRun) -> None:
-        run.repository.refs["refs/heads/other"] = run.repository.head or ""
-        run.repository.branch = "other"
-        commit_other(run)
-
-    last = task("B", "A", files=("README",), verify=("grep -q B README",))
-    run = meanwhile(switch, task("A"), last, mode=mode)
-    before = run.repository.files["README"]
-    ending = run.run()
-    assert (ending.kind, "HEAD is on other" in ending.words) == ("waiting", True)
-    assert ("A" in run.repository.files, run.commits()) == (False, [])
-    run.repository.branch = "main"
-    run.repository.files["README"] = before
-    assert run.run().kind == "done"
-    assert (run.calls, run.commits()) == ([("A", 1), ("B", 1)], ["A", "B"])
-
-
-@every("choice, there", [("mine", b"mine"), ("task", b"A")])
-def test_after_a_save_meanwhile_the_version_counts_that_the_user_chooses(choice: str, there: bytes) -> None:
-    """R-GIT-6: his own is proven again before it is committed, or kept before it is overwritten."""
-    run = meanwhile(lambda run: run.repository.files.update({"A": b"mine"}), task("A"), answers={"delivery": choice})
-    assert run.run().kind == "done"
-    commit = run.repository.commits[run.repository.head or ""]
-    assert (run.commits(), run.repository.files["A"]) == (["A"], there)
-    assert commit.tree == run.events("evidence.recorded")[-1].payload["tree"]
-    assert run.repository.trees[commit.tree]["A"] == run.repository.store(there)
-    assert ("Your version of A is kept" in " ".join(run.notes)) == (choice == "task")
-
-
-def test_after_a_save_meanwhile_nothing_is_delivered_if_the_user_wants_neither_version() -> None:
-    run = meanwhile(lambda run: run.repository.files.update({"A": b"mine"}), task("A"), answers={"delivery": "stop"})
-    with pytest.raises(Refusal) as caught:
-        run.run()
-    assert (caught.value.code, run.repository.files["A"], run.commits()) == ("task.changed-since", b"mine", [])
-    del run.repository.files["A"]
-    assert run.run().kind == "done"
-    assert (run.commits(), run.calls) == (["A"], [("A", 1)])
-
-
-def test_an_answer_serves_only_the_files_that_its_question_named() -> None:
-    """R-GIT-6: while he says whose version of A counts, he saves B."""
-    both = task("A", files=("A", "B"))
-    run = meanwhile(lambda run: run.repository.files.update({"A": b"mine"}), both, answers={"delivery": "task"})
-    run.asker.works = lambda: run.repository.files.update({"B": b"mine"})
-    assert run.run().kind == "done"
-    assert [question.evidence for question in run.asker.asked] == [("A",), ("A", "B")]
-
-
-def test_his_last_answer_about_a_file_counts() -> None:
-    """R-GIT-6: neither version of A at first, then his of A and B; and B he took away again."""
-    both, answers = task("A", files=("A", "B")), {"delivery": "stop"}
-    run = meanwhile(lambda run: run.repository.files.update({"A": b"mine"}), both, answers=answers)
-    with pytest.raises(Refusal):
-        run.run()
-    run.repository.files["B"] = b"mine"
-    answers["delivery"] = "mine"
-    run.asker.works = lambda: run.repository.files.__delitem__("B")
-    assert run.run().kind == "done"
-    assert [question.evidence for question in run.asker.asked] == [("A",), ("A", "B")]
-    assert (run.repository.files["A"], run.repository.files["B"]) == (b"mine", b"A")
-
-
-def test_a_question_about_more_files_takes_the_place_of_an_open_one() -> None:
-    """R-GIT-6: else one of two answers would be for nothing. What he took over from the work meanwhile stays."""
-    both, answers = task("A", files=("A", "B")), dict[str, str]()
-    run = meanwhile(lambda run: run.repository.files.update({"A": b"mine"}), both, answers=answers)
-    assert (run.run().kind, run.repository.files["A"], run.commits()) == ("waiting", b"mine", [])
-    run.repository.files["B"] = b"A"
-    assert (run.run().kind, run.repository.files["B"]) == ("waiting", b"A")
-    run.repository.files["B"] = b"mine"
-    assert run.run().kind == "waiting"
-    assert [row["evidence"] for row in next_steps.open_questions(run.state)] == [["A", "B"]]
-    del run.repository.files["B"]
-    answers["delivery"] = "mine"
-    assert (run.run().kind, next_steps.open_questions(run.state)) == ("done", [])
-
-
-def test_a_conflict_that_an_answer_does_not_end_is_named() -> None:
-    """R-GIT-6: such as a folder in the place of a file. All his versions are kept."""
-    run = meanwhile(lambda run: run.repository.files.update({"A": b"mine"}), task("A"), answers={"delivery": "task"})
-
-    def effect(name: str) -> None:
-        run._effect(name)
-        run.repository.files["A"] = name.encode()
-
-    run.asker.works = lambda: setattr(run.repository, "effect", effect)
-    ending = run.run()
-    assert (ending.kind, ending.words) == ("waiting", "waits: A is done, but A was changed since")
-    run.repository.effect = run._effect
-    assert run.run().kind == "done"
-    kept = [ref for ref in run.repository.refs if "/yours-" in ref]
-    assert len(kept) == len([words for words in run.notes if "Your version of A is kept" in words]) > 1
-
-
-@every("message", ["mine", "pulled\n\nIdumb-Run: another\nIdumb-Task: B"])
-def test_a_commit_of_a_path_of_the_plan_stops_a_strict_run(message: str) -> None:
-    """R-GIT-6, R-LOCK-4: he looks at it, then the task is built on top of it."""
-    tasks = task("A"), task("B", "A", files=("README",), verify=("grep -q B README",))
-    run = meanwhile(lambda run: commit_other(run, message), *tasks, mode=STRICT)
-    ending = run.run()
-    assert (ending.kind, "you committed what the plan declares: README" in ending.words) == ("halted", True)
-    assert "A" not in run.commits()
-    assert (run.run().kind, run.commits()[-2:]) == ("done", ["A", "B"])
-
-
 # Interruption and takeover
 
 
@@ -468,9 +271,8 @@ def test_an_owner_that_was_overtaken_during_the_work_records_and_commits_nothing
         MemoryOwnership(run.worktree).acquire("other", force=True)
 
     run = EngineRun(task("A"), work=work)
-    with pytest.raises(Refusal) as caught:
+    with refusing("lock.lost"):
         run.run()
-    assert caught.value.code == "lock.lost"
     assert run.effects[-1] == "log attempt.started"
     assert run.commits() == []
 
@@ -485,6 +287,9 @@ def test_a_commit_that_is_refused_ends_the_run_and_the_next_process_commits_with
     assert run.run().kind == "done"
     assert run.calls == [("A", 1)]
     assert run.commits() == ["A"]
+
+
+# Gates
 
 
 def test_an_error_in_a_gate_stops_the_run_and_the_next_one_continues(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -573,14 +378,3 @@ def test_a_later_task_does_not_build_on_what_a_failed_one_left_in_its_file() -> 
     assert run.run(max_attempts=1).kind == "done"
     assert (run.status(), run.commits()) == ({"A": "failed", "B": "completed"}, ["B"])
     assert run.repository.files["README"] == b"helloB"
-
-
-def test_a_strict_plan_offers_no_amendment_that_unblocks_a_task() -> None:
-    """R-ASK-1: it would be refused."""
-    for mode, offered in ((GUIDED, True), (STRICT, False)):
-        run = EngineRun(task("A", verify=("false",)), task("B", "A"), mode=mode)
-        run.run(max_attempts=1)
-        shown = schedule.statuses(run.contract, run.state)
-        ways = [str(way) for way in actions.unblocking(run.contract, run.state, shown, "B")]
-        assert ways[:2] == ["idumb resume 1 --retry-failed", "idumb accept A --why REASON"]
-        assert any("amend" in way for way in ways) == offered

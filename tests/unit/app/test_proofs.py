@@ -13,7 +13,6 @@ from idumb.app.verify import verdict
 from idumb.app.verify.verdict import Verdict
 from idumb.domain import agent, outcome
 from idumb.domain.action import Answer
-from idumb.domain.agent import AgentRequest
 from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import Criterion, Invariant, Option, Task
 from idumb.domain.proof import evidence
@@ -109,13 +108,7 @@ INVARIANT = Invariant("INV-1", "it says hello", "grep -q hello README")
 
 
 def planned(*tasks: Task, **fields: Any) -> EngineRun:
-    """Tasks that write their names into their files."""
-
-    def work(request: AgentRequest, files: dict[str, bytes]) -> None:
-        files |= {path: request.subject.encode() for path in request.allowed_paths}
-
-    fields = {"plan": {"invariants": (INVARIANT,)}, **fields}
-    return EngineRun(*tasks, work=work, **fields)
+    return EngineRun(*tasks, **{"plan": {"invariants": (INVARIANT,)}, **fields})
 
 
 def breaking(id: str, *needs: str, **fields: Any) -> Task:

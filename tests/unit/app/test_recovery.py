@@ -14,9 +14,7 @@ from idumb.domain.plans.plan import HUMAN, Criterion, RollbackClass
 from idumb.domain.proof import gate_table
 from idumb.domain.settings import Binding, GateSettings, Settings
 from tests.support.cases import every
-from tests.support.engine_run import EngineRun, Killed, also, break_gate, make_own_files, task
-
-Files = dict[str, bytes]
+from tests.support.engine_run import EngineRun, Files, Killed, also, break_gate, make_own_files, task
 
 
 def one_task() -> EngineRun:

@@ -26,7 +26,9 @@ from idumb.domain.errors import InputError, Refusal
 from idumb.domain.proof import judgement
 from idumb.domain.settings import Binding, RoleSettings, Settings
 from idumb.views.terminal.ask import Nobody
+from tests.support import programs
 from tests.support.cases import every
+from tests.support.errors import refusing
 from tests.support.fixed_clock import FixedClock
 from tests.support.gitrepo import GitSandbox
 
@@ -136,9 +138,8 @@ def test_a_role_is_not_called_beyond_its_ceiling(services: Container, sandbox: G
     path.write_text(text, encoding="utf-8")
     agree(services)
     assert asked(services).outcome == "completed"
-    with pytest.raises(Refusal) as caught:
+    with refusing("role.ceiling") as caught:
         asked(services)
-    assert caught.value.code == "role.ceiling"
     assert "$0.50 of $0.50 used" in caught.value.message
 
 
@@ -146,9 +147,8 @@ def test_a_cloned_configuration_starts_no_unapproved_program(services: Container
     """R-ADAPT-1."""
     digest = digest_of(services, ["planner"])
     for attempt in (lambda: asked(services), lambda: ensure(services, ["planner"], approve=())):
-        with pytest.raises(Refusal) as caught:
+        with refusing("consent.missing") as caught:
             attempt()
-        assert caught.value.code == "consent.missing"
         assert f"--approve {digest}" in (caught.value.hint or "")
     ensure(services, ["planner"], approve=[digest])
     (sandbox.root / ".idumb/prompts/mine.md").write_text("Goal: $goal!", encoding="utf-8")
@@ -168,9 +168,8 @@ def test_a_repository_script_that_a_role_starts_is_bound_by_its_bytes(sandbox: G
     log.write_text("it was asked", encoding="utf-8")
     assert asked(services).reply == "one\n"
     script.write_text("print('two')", encoding="utf-8")
-    with pytest.raises(Refusal) as caught:
+    with refusing("consent.missing") as caught:
         asked(services)
-    assert caught.value.code == "consent.missing"
     assert f"uses tools/{name}, sha256 " in caught.value.details["evidence"][0]
 
 
@@ -188,9 +187,8 @@ def test_consent_at_the_terminal_covers_the_script_that_was_shown(sandbox: GitSa
 
     services = Container(str(sandbox.root), Slow, Silent)
     ensure(services, ["planner"], approve=())
-    with pytest.raises(Refusal) as caught:
+    with refusing("consent.missing") as caught:
         asked(services)
-    assert caught.value.code == "consent.missing"
     assert caught.value.details["evidence"][0].endswith("; changed since you agreed: planner (agent.py)")
     script.write_text("print('one')", encoding="utf-8")
     assert asked(services).reply == "one\n"
@@ -205,10 +203,7 @@ def test_changes_since_agents_were_approved_are_named(
     sandbox.commit("start")
 
     def at(folder: str) -> tuple[Container, str]:
-        program = tmp_path / folder / "coder"
-        program.parent.mkdir()
-        program.write_text("#!/bin/sh\n", encoding="utf-8")
-        program.chmod(0o755)
+        program = programs.script(tmp_path / folder / "coder")
         monkeypatch.setenv("PATH", str(program.parent), prepend=":")
         return Container(str(sandbox.root), Nobody, Silent), str(program)
 
@@ -230,9 +225,8 @@ def test_an_unbound_role_is_refused_with_the_configuration_to_write(services: Co
     """R-ADAPT-1."""
     assert role_calls.binding_of(services, "planner") == "thinker"
     assert role_calls.binding_of(services, "skeptic") is None
-    with pytest.raises(Refusal) as caught:
+    with refusing("role.unbound") as caught:
         asked(services, role_calls.RoleRequest("skeptic", "phase-2", {}))
-    assert caught.value.code == "role.unbound"
     assert "roles: {skeptic: {binding: NAME}}" in (caught.value.hint or "")
 
 
@@ -304,9 +298,8 @@ def test_a_role_that_must_be_in_a_sandbox_does_not_start_without_one(services: C
     (sandbox.root / ".idumb/config.yaml").write_text(text, encoding="utf-8")
     services = Container(str(sandbox.root), Nobody, Silent)
     agree(services)
-    with pytest.raises(Refusal, match="idumb cannot put thinker in a sandbox") as refused:
+    with refusing("agent.no-sandbox", "idumb cannot put thinker in a sandbox"):
         asked(services)
-    assert refused.value.code == "agent.no-sandbox"
 
 
 def _objects(schema: Any) -> Iterator[dict[str, Any]]:

@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from idumb.domain.agent import AgentRequest, AgentResult
 from tests.support.cases import every
-from tests.support.engine_run import EngineRun, make_own_files, task
+from tests.support.engine_run import EngineRun, Files, Work, make_own_files, task
 
 PYC, SWAP = "src/__pycache__/a.pyc", ".README.swp"
-Work = Callable[[AgentRequest, dict[str, bytes]], AgentResult | None]
 
 
 def leaving(*paths: str, own: bool = True) -> Work:
     """Return a builder that also leaves these files."""
 
-    def work(request: AgentRequest, files: dict[str, bytes]) -> None:
+    def work(request: AgentRequest, files: Files) -> None:
         if own:
             make_own_files(request, files)
         for path in paths:
@@ -49,7 +46,7 @@ def test_a_task_may_declare_them_by_name_but_a_wide_glob_does_not_take_them_in()
 def test_what_a_task_declared_counts_for_later_tasks() -> None:
     first = task("A", files=["target/**"], verify=("true",))
 
-    def work(_: AgentRequest, files: dict[str, bytes]) -> None:
+    def work(_: AgentRequest, files: Files) -> None:
         files["target/a.txt"] = files.get("target/a.txt", b"") + b"x"
 
     run = EngineRun(first, task("B", "A"), work=work)
@@ -67,7 +64,7 @@ def test_a_folder_that_needs_a_file_beside_it(beside: str, kind: str) -> None:
 
 
 def test_they_are_no_reason_against_another_call() -> None:
-    def work(request: AgentRequest, files: dict[str, bytes]) -> AgentResult | None:
+    def work(request: AgentRequest, files: Files) -> AgentResult | None:
         files[".aider.chat.history.md"] = b"history"
         if len(run.calls) == 1:
             return AgentResult("failed", "429", failure="rate-limited")

@@ -1,0 +1,221 @@
+"""The user works while the engine does: whose version of a file counts, and what is judged again (R-GIT-6)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from idumb.app.session import next_steps
+from idumb.domain.agent import AgentRequest
+from idumb.domain.errors import Refusal
+from idumb.domain.plans.plan import STRICT
+from tests.support.cases import every
+from tests.support.engine_run import EngineRun, Files, also, make_own_files, task
+from tests.support.errors import refusing
+
+
+def test_an_attempt_that_continues_keeps_the_version_of_the_user_that_it_started_from() -> None:
+    """He is asked once; what he saves later is a question when the work is delivered."""
+    run = EngineRun(task("A", files=["README"], verify=("grep -q 2 README",)), answers={"base": "mine"})
+    run.work = lambda request, files: files.update(README=b"%d" % request.attempt)
+    run.repository.files["README"] = b"mine"
+    assert run.run().kind == "done"
+    assert [question.subject for question in run.asker.asked] == ["base"]
+
+
+@every("answers", [{}, {"base": "commit"}])
+def test_uncommitted_changes_of_the_user_are_in_the_way_until_he_commits_them(answers: dict[str, str]) -> None:
+    run = EngineRun(task("A", files=["README"]), answers=answers)
+    run.repository.files["README"] = b"mine"
+    assert (run.run().kind, run.calls, run.status()) == ("waiting", [], {"A": "pending"})
+    run.repository.commit_all("mine")
+    assert (run.run().kind, run.calls) == ("done", [("A", 1)])
+
+
+def test_an_attempt_that_continues_its_own_work_asks_about_a_save_of_the_user_when_it_is_delivered() -> None:
+    def work(request: AgentRequest, files: Files) -> None:
+        files["README"] = b"%d" % request.attempt
+        run.repository.files["README"] = b"mine"
+
+    run = EngineRun(task("A", files=["README"], verify=("grep -q 2 README",)), work=work, answers={"delivery": "task"})
+    run.builder.continues = True
+    assert run.run().kind == "done"
+    assert [question.subject for question in run.asker.asked] == ["delivery"]
+
+
+def meanwhile(change: Callable[[EngineRun], None], *tasks: Any, **fields: Any) -> EngineRun:
+    """Return a run in which the user changes something while the first task is built."""
+    work = also(lambda *_: change(run) if len(run.calls) == 1 else None)
+    run = EngineRun(*(tasks or (task("A"), task("B", "A"))), work=work, **fields)
+    return run
+
+
+def save_a(run: EngineRun) -> None:
+    run.repository.files["A"] = b"mine"
+
+
+def commit_other(run: EngineRun, message: str = "mine") -> None:
+    run.repository.files["README"] = b"other"
+    run.repository.commit_all(message)
+
+
+def test_a_check_that_a_commit_of_the_user_breaks_is_not_the_task_s_failure() -> None:
+    """R-GIT-6: the attempt does not count, he is told, and the next one starts from his commit."""
+
+    def work(request: AgentRequest, files: Files) -> None:
+        make_own_files(request, files)
+        run.repository.files["README"] = b"broken" if len(run.calls) == 1 else b"hello"
+        run.repository.commit_all("mine")
+
+    run = EngineRun(task("A", verify=("test -f A", "grep -q hello README")), work=work)
+    assert run.run(max_attempts=1).kind == "done"
+    assert (run.calls, run.state.tasks["A"].progress.attempts) == ([("A", 1), ("A", 2)], 1)
+    assert any("without A too: the attempt does not count" in note for note in run.notes)
+
+
+def test_work_that_fails_anyway_counts_although_the_user_committed_meanwhile() -> None:
+    run = meanwhile(commit_other, task("A", verify=("false",)))
+    assert run.run(max_attempts=1).kind == "done"
+    assert (run.calls, run.status()) == ([("A", 1)], {"A": "failed"})
+
+
+def racing(commits: int, **fields: Any) -> EngineRun:
+    """A run during which the user commits whenever files are written into his tree, this often."""
+    run, left = EngineRun(task("A"), **fields), [*range(commits)]
+
+    def effect(name: str) -> None:
+        if name == "restore" and left:
+            tree = run.committed
+            run.repository.advance({**tree, f"mine{left.pop()}": run.repository.store(b"x")}, "mine")
+        run._effect(name)
+
+    run.repository.effect = effect
+    return run
+
+
+def test_work_that_is_done_is_judged_again_while_the_user_commits_at_the_last_moment() -> None:
+    """R-RUN-3."""
+    run = racing(4)
+    assert run.run().kind == "done"
+    assert (run.calls, run.commits()) == ([("A", 1)], ["A"])
+    judged = {event.payload["tree"] for event in run.events("evidence.recorded")}
+    assert run.repository.commits[run.repository.head or ""].tree in judged
+
+
+@every("choice, ends", [("again", "done"), ("stop", "waiting"), (None, "waiting")])
+def test_a_branch_that_moves_three_times_meanwhile_is_a_question(choice: str | None, ends: str) -> None:
+    run = racing(8, answers={} if choice is None else {"moved": choice})
+    assert (run.run().kind, run.commits()) == (ends, ["A"] if ends == "done" else [])
+    assert [question.subject for question in run.asker.asked] == ["moved"]
+    assert (run.run().kind, run.commits(), run.calls) == ("done", ["A"], [("A", 1)])
+
+
+@every("mode", ["guided", STRICT])
+def test_on_another_branch_nothing_is_delivered_until_the_user_is_back(mode: str) -> None:
+    """The other branch has another version of a path of the plan, which is no commit of his on this one."""
+
+    def switch(run: EngineRun) -> None:
+        run.repository.refs["refs/heads/other"] = run.repository.head or ""
+        run.repository.branch = "other"
+        commit_other(run)
+
+    last = task("B", "A", files=("README",), verify=("grep -q B README",))
+    run = meanwhile(switch, task("A"), last, mode=mode)
+    before = run.repository.files["README"]
+    ending = run.run()
+    assert (ending.kind, "HEAD is on other" in ending.words) == ("waiting", True)
+    assert ("A" in run.repository.files, run.commits()) == (False, [])
+    run.repository.branch = "main"
+    run.repository.files["README"] = before
+    assert run.run().kind == "done"
+    assert (run.calls, run.commits()) == ([("A", 1), ("B", 1)], ["A", "B"])
+
+
+@every("choice, there", [("mine", b"mine"), ("task", b"A")])
+def test_after_a_save_meanwhile_the_version_counts_that_the_user_chooses(choice: str, there: bytes) -> None:
+    """R-GIT-6: his own is proven again before it is committed, or kept before it is overwritten."""
+    run = meanwhile(save_a, task("A"), answers={"delivery": choice})
+    assert run.run().kind == "done"
+    commit = run.repository.commits[run.repository.head or ""]
+    assert (run.commits(), run.repository.files["A"]) == (["A"], there)
+    assert commit.tree == run.events("evidence.recorded")[-1].payload["tree"]
+    assert run.repository.trees[commit.tree]["A"] == run.repository.store(there)
+    assert ("Your version of A is kept" in " ".join(run.notes)) == (choice == "task")
+
+
+def test_after_a_save_meanwhile_nothing_is_delivered_if_the_user_wants_neither_version() -> None:
+    run = meanwhile(save_a, task("A"), answers={"delivery": "stop"})
+    with refusing("task.changed-since"):
+        run.run()
+    assert (run.repository.files["A"], run.commits()) == (b"mine", [])
+    del run.repository.files["A"]
+    assert run.run().kind == "done"
+    assert (run.commits(), run.calls) == (["A"], [("A", 1)])
+
+
+def test_an_answer_serves_only_the_files_that_its_question_named() -> None:
+    """R-GIT-6: while he says whose version of A counts, he saves B."""
+    both = task("A", files=("A", "B"))
+    run = meanwhile(save_a, both, answers={"delivery": "task"})
+    run.asker.works = lambda: run.repository.files.update({"B": b"mine"})
+    assert run.run().kind == "done"
+    assert [question.evidence for question in run.asker.asked] == [("A",), ("A", "B")]
+
+
+def test_his_last_answer_about_a_file_counts() -> None:
+    """R-GIT-6: neither version of A at first, then his of A and B; and B he took away again."""
+    both, answers = task("A", files=("A", "B")), {"delivery": "stop"}
+    run = meanwhile(save_a, both, answers=answers)
+    with pytest.raises(Refusal):
+        run.run()
+    run.repository.files["B"] = b"mine"
+    answers["delivery"] = "mine"
+    run.asker.works = lambda: run.repository.files.__delitem__("B")
+    assert run.run().kind == "done"
+    assert [question.evidence for question in run.asker.asked] == [("A",), ("A", "B")]
+    assert (run.repository.files["A"], run.repository.files["B"]) == (b"mine", b"A")
+
+
+def test_a_question_about_more_files_takes_the_place_of_an_open_one() -> None:
+    """R-GIT-6: else one of two answers would be for nothing. What he took over from the work meanwhile stays."""
+    both, answers = task("A", files=("A", "B")), dict[str, str]()
+    run = meanwhile(save_a, both, answers=answers)
+    assert (run.run().kind, run.repository.files["A"], run.commits()) == ("waiting", b"mine", [])
+    run.repository.files["B"] = b"A"
+    assert (run.run().kind, run.repository.files["B"]) == ("waiting", b"A")
+    run.repository.files["B"] = b"mine"
+    assert run.run().kind == "waiting"
+    assert [row["evidence"] for row in next_steps.open_questions(run.state)] == [["A", "B"]]
+    del run.repository.files["B"]
+    answers["delivery"] = "mine"
+    assert (run.run().kind, next_steps.open_questions(run.state)) == ("done", [])
+
+
+def test_a_conflict_that_an_answer_does_not_end_is_named() -> None:
+    """R-GIT-6: such as a folder in the place of a file. All his versions are kept."""
+    run = meanwhile(save_a, task("A"), answers={"delivery": "task"})
+
+    def effect(name: str) -> None:
+        run._effect(name)
+        run.repository.files["A"] = name.encode()
+
+    run.asker.works = lambda: setattr(run.repository, "effect", effect)
+    ending = run.run()
+    assert (ending.kind, ending.words) == ("waiting", "waits: A is done, but A was changed since")
+    run.repository.effect = run._effect
+    assert run.run().kind == "done"
+    kept = [ref for ref in run.repository.refs if "/yours-" in ref]
+    assert len(kept) == len([words for words in run.notes if "Your version of A is kept" in words]) > 1
+
+
+@every("message", ["mine", "pulled\n\nIdumb-Run: another\nIdumb-Task: B"])
+def test_a_commit_of_a_path_of_the_plan_stops_a_strict_run(message: str) -> None:
+    """R-GIT-6, R-LOCK-4: he looks at it, then the task is built on top of it."""
+    tasks = task("A"), task("B", "A", files=("README",), verify=("grep -q B README",))
+    run = meanwhile(lambda run: commit_other(run, message), *tasks, mode=STRICT)
+    ending = run.run()
+    assert (ending.kind, "you committed what the plan declares: README" in ending.words) == ("halted", True)
+    assert "A" not in run.commits()
+    assert (run.run().kind, run.commits()[-2:]) == ("done", ["A", "B"])
