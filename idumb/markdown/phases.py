@@ -94,7 +94,7 @@ class Phase(NamedTuple):
 
 
 class _Roadmap:
-    """`lines` of the text, `levels` of its headings by line, and every `mention` of a phase; lines count from 0.
+    """The lines of the text, the levels of its headings by line (from 0), and every mention of a phase.
 
     A heading, list item or table row that begins with a phase mentions it.
     """
@@ -102,9 +102,9 @@ class _Roadmap:
     def __init__(self, text: str) -> None:
         from markdown_it import MarkdownIt
 
-        self.lines = text.replace("\r\n", "\n").split("\n")
+        self.lines = text.split("\n")
         markdown = MarkdownIt("commonmark").enable(["table", "strikethrough"])
-        tokens = markdown.parse("\n".join(self.lines).replace("\r", " "))
+        tokens = markdown.parse(text.replace("\r\n", "\n").replace("\r", " "))
         self.levels: dict[int, int] = {}
         self.mentions: list[Phase] = []
         for n, token in enumerate(tokens):
@@ -113,6 +113,11 @@ class _Roadmap:
                 self.levels[at] = level = int(token.tag[1])
             if (mention := _mention(tokens[n : n + 6], level)) is not None:
                 self.mentions.append(Phase(*mention, at + 1, level))
+
+    @property
+    def numbers(self) -> list[str]:
+        """The number of each phase once, in the order of first mention."""
+        return list(dict.fromkeys(phase.number for phase in self.mentions))
 
     def end(self, at: int) -> int:
         """Return the line after the section, or after the item, that starts at a line."""
@@ -158,7 +163,7 @@ def roadmap_phases(text: str) -> tuple[Phase, ...]:
 
 def roadmap_section(text: str, number: str) -> str:
     """Return the roadmap's section about a phase, or the item or row that names it; "" if there is none."""
-    roadmap = _Roadmap(text)
+    roadmap = _Roadmap(text.replace("\r\n", "\n"))
     own = [phase for phase in roadmap.mentions if same_phase(phase.number, number)]
     phase = next((phase for phase in own if phase.level), own[0] if own else None)
     lines = roadmap.lines[phase.line - 1 : roadmap.end(phase.line - 1)] if phase else []
@@ -179,16 +184,13 @@ def with_phase(text: str, number: str, title: str, goal: str, after: str = "") -
 
     The phase follows phase `after` and its earlier insertions, or ends the roadmap.
     """
-    name, before = f"Phase {number}: {title}", _Roadmap(text).mentions
-    if after:
-        inserted = _behind(text, after, name, goal)
-        if inserted is not None and [p.number for p in roadmap_phases(inserted) if p.number != number] == [
-            p.number for p in roadmap_phases(text)
-        ]:
-            return inserted
+    name, roadmap = f"Phase {number}: {title}", _Roadmap(text)
     end = "\r\n" if "\r\n" in text else "\n"
+    inserted = _behind(roadmap, after, name, goal, end) if after else None
+    if inserted is not None and [n for n in _Roadmap(inserted).numbers if n != number] == roadmap.numbers:
+        return inserted
     gap = "" if not text or text.endswith((end * 2, "\n\n")) else end if text.endswith("\n") else end * 2
-    level = next((phase.level for phase in before if phase.level), 2)
+    level = next((phase.level for phase in roadmap.mentions if phase.level), 2)
     return text + gap + end.join(_section_of(level, name, goal))
 
 
@@ -196,11 +198,9 @@ def _section_of(level: int, name: str, goal: str) -> list[str]:
     return [f"{'#' * level} {name}", "", *([goal, ""] if goal else [])]
 
 
-def _behind(text: str, after: str, name: str, goal: str) -> str | None:
+def _behind(roadmap: _Roadmap, after: str, name: str, goal: str, end: str) -> str | None:
     """Return the text with the phase inserted after the heading or list item of another; None without either."""
-    end = "\r\n" if "\r\n" in text else "\n"
-    lines, roadmap = text.split("\n"), _Roadmap(text)
-    mentions = roadmap.mentions
+    lines, mentions = roadmap.lines, roadmap.mentions
     heading = next((p for p in mentions if p.level and same_phase(p.number, after)), None)
     if heading is not None:
         stop = roadmap.end(heading.line - 1)
