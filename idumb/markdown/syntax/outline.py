@@ -143,9 +143,7 @@ def _fences(block: Block) -> Iterator[Block]:
 
 
 def _item(item: Block, outline: Outline, source: Source, parent: Entry | None) -> Entry:
-    first = item.children[0] if item.children else None
-    is_text = first is not None and first.kind == blocks.PARAGRAPH and first.line == item.line
-    text = first.pieces[0].text.rstrip() if first and is_text else ""
+    text = blocks.first_line(item).rstrip() if item.children and item.children[0].line == item.line else ""
     box = _BOX.match(text)
     entry = Entry(item.line + 1, item.end_line + 1, text[box.end() :] if box else text, 0, item.indent)
     heading = outline.headings[-1] if outline.headings else None
