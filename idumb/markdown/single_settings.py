@@ -181,12 +181,8 @@ def with_setting(data: bytes, shown: str, keys: Sequence[str], value: str) -> by
 
 def _with_value(source: Source, root: Node | None, keys: Sequence[str], value: str, shown: str) -> str:
     text = source.text
-    node, depth = root, 0
-    while node is not None and node.kind == tree.MAP and depth < len(keys):
-        below = tree.find(node, keys[depth])
-        if below is None:
-            break
-        node, depth = below, depth + 1
+    pairs = [*tree.path(root, keys)] if root is not None else []
+    node, depth = pairs[-1][1] if pairs else root, len(pairs)
     if node is None:
         return _appended(text, _block(keys, value, ""))
     if depth == len(keys) or (node.is_null and depth > 0):

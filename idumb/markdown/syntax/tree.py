@@ -97,16 +97,17 @@ def plain(node: Node) -> Any:
 
 def find(node: Node, *keys: str) -> Node | None:
     """Return the value of a nested key."""
-    pairs = [*_path(node, keys)]
+    pairs = [*path(node, keys)]
     return pairs[-1][1] if len(pairs) == len(keys) else None
 
 
 def key_offset(node: Node, *keys: str) -> int:
     """Return the offset of a nested key, or of its nearest parent that is there."""
-    return next((key.start for key, _ in reversed([*_path(node, keys)])), 0)
+    return next((key.start for key, _ in reversed([*path(node, keys)])), 0)
 
 
-def _path(node: Node, keys: Sequence[str]) -> Iterator[tuple[Node, Node]]:
+def path(node: Node, keys: Sequence[str]) -> Iterator[tuple[Node, Node]]:
+    """Yield the pair of each nested key, up to the first that is not there."""
     for name in keys:
         pair = next((pair for pair in node.pairs if pair[0].value == name), None) if node.kind == MAP else None
         if pair is None:
