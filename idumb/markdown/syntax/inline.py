@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 from typing import NamedTuple
 
 
@@ -173,11 +173,7 @@ def cut_comments(pieces: list[Piece]) -> tuple[list[list[tuple[int, int]]], int 
     Comments in code spans and code spans in comments do not count.
     """
     ranges: list[list[tuple[int, int]]] = [[] for _ in pieces]
-    bases: list[int] = []
-    size = 0
-    for piece in pieces:
-        bases.append(size)
-        size += len(piece.text) + 1
+    bases = list(accumulate((len(piece.text) + 1 for piece in pieces), initial=0))
     whole = "\n".join(piece.text for piece in pieces)
     ticks = _Ticks(whole)
     position = 0
