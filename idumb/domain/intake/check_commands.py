@@ -5,7 +5,6 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from types import MappingProxyType
 from typing import NamedTuple
 
 from idumb.domain import paths, wording
@@ -84,7 +83,7 @@ def placeholders(case: Case) -> Hits:
     stepped = ((plan, task, Proving(step.command, "steps", step.line)) for plan, task, step in steps)
     for plan, task, command in (*proving(case.contract), *stepped):
         if PLACEHOLDER.match(command.command):
-            yield plan, task, command.hit()
+            yield plan, task, command.hit({})
 
 
 def own_checks(case: Case) -> Hits:
@@ -171,7 +170,7 @@ class Proving(NamedTuple):
     field: str
     line: int = 0
 
-    def hit(self, words: Mapping[str, object] = MappingProxyType({})) -> Hit:
+    def hit(self, words: Mapping[str, object]) -> Hit:
         return Hit(self.command, words, field=self.field, line=self.line)
 
 
