@@ -171,7 +171,7 @@ def parts_of(value: object) -> dict[str, Part] | None:
 def _read(value: object, form: type[T]) -> T | None:
     try:
         return convert(value, form)
-    except (ValidationError, UnicodeEncodeError):  # a key with half of a character
+    except (ValidationError, UnicodeEncodeError):  # a key with a lone surrogate
         return None
 
 

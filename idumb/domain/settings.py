@@ -198,7 +198,7 @@ FINISHED, FAILED, DECISION = NOTICES = ("finished", "failed", "decision")
 
 
 class Notify(Struct, frozen=True):
-    """How the user is told, from a file of their own: of which kinds of notices, and the ways in which each is sent."""
+    """The user's own settings for notices: `on` lists the kinds to send, the other fields say how to send them."""
 
     on: tuple[str, ...] = NOTICES
     command: tuple[str, ...] = ()

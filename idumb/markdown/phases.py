@@ -222,7 +222,7 @@ def _behind(roadmap: _Roadmap, after: str, name: str, goal: str, end: str) -> st
 
 
 def _inserted(lines: list[str], stop: int, new: list[str], end: str) -> str:
-    """Return the text with new lines, which have this end; those of the text keep theirs."""
+    """Return the text with new lines, which end in `end`; the others keep their own ends."""
     above, below = "\n".join(lines[:stop]), lines[stop:]
     return above + "\n" + end.join([*new, "\n".join(below)]) if below else above + end + end.join(new)
 

@@ -164,7 +164,7 @@ def programs_of_checks(case: Case) -> Hits:
 
 
 class Proving(NamedTuple):
-    """A command that proves a task or a plan. A line of 0 is that of the field."""
+    """A command that proves a task or a plan. `line` is 0 for the line of the field."""
 
     command: str
     field: str

@@ -69,7 +69,7 @@ def run_command(phase: str) -> Action:
     return Action.of("execute-phase", phase) if path is None else Action.of("execute", path)
 
 
-# Step plans: the path, the phase, the folder of the reports and the ids of the tasks follow from one another
+# Step plans. Path, phase, folder of reports and ids of tasks can each be derived from another.
 
 STEP_PLAN = "steps"
 """The dialect of a step plan."""
@@ -112,6 +112,6 @@ def step_task_id(phase: str, number: int) -> str:
 
 
 def step_plan_of_task(task: str) -> str | None:
-    """Return the phase of the step plan that a task id is of, or None."""
+    """Return the phase of the step plan that a task belongs to, or None."""
     match = _TASK.fullmatch(task)
     return match[1] if match is not None and step_plan_path(match[1]) is not None else None

@@ -123,7 +123,7 @@ class SourceFile:
         return sorted(rows, key=lambda row: row[1])
 
     def matched(self) -> Iterator[tuple[int, list[str]]]:
-        """Yield each line that has signs of the table, with these."""
+        """Yield the number of each line that has signs, with its signs."""
         skipped = self.outline.hidden if self.sees_fences else self.outline.hidden | self.outline.fenced
         tasks = self.candidates | {item.line for item in self.outline.items if item.is_boxless}
         for number, line in enumerate(self.outline.lines, 1):

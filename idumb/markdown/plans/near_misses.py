@@ -24,7 +24,7 @@ YAML_ID = re.compile(r"id:\s*[\"']?t\d", re.IGNORECASE)  # `id: T1`
 _LIKE_TASK = re.compile(r"[\[(*_`~\s]*(?:t\d|task[\s\u00a0:#-]*t?\d)", re.IGNORECASE)  # `Task #2`
 _TITLED = re.compile(r"(?:<\w+>)?\W*(\w\S*?)\s*(?::|—|–|--|-(?=\s))\s*\S")  # `T1-01 — Title`
 
-# A line that Markdown or YAML would read as an element of its own, if it stood elsewhere or had one sign more or less.
+# Lines that would be data if they were elsewhere, or had one character more or less.
 _LINE_ID = re.compile(r"[\"']?id[\"']?\s*:\s*[\"']?(\S+)", re.IGNORECASE)
 _LINE_HEADING = re.compile(r"#{1,6}[ \t]*(.*)")
 _LINE_DEEP = re.compile(r"#{7,}[ \t]*(.*)")

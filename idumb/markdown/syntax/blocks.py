@@ -60,11 +60,11 @@ class Block(Struct):
             yield from child.walk()
 
     def body(self, source: Source) -> Text:
-        """Return the text in a fence that no other block is around."""
+        """Return the text of a fence that is not nested."""
         return source.part(self.line + 1, self.end_line - self.closed)
 
     def content(self, source: Source) -> str:
-        """Return the lines inside any fence."""
+        """Return the lines of a fence, nested or not."""
         if self.top:
             return "\n".join(source.lines[self.line + 1 : self.end_line - self.closed])
         return "\n".join(piece.text for piece in self.pieces)

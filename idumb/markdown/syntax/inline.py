@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 
 class Piece(NamedTuple):
-    """A text as the source has it, with its offset."""
+    """A part of the source, with its offset."""
 
     text: str
     at: int

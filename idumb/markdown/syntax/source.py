@@ -53,7 +53,7 @@ class Source:
         return min(max(bisect_right(self.starts, offset) - 1, 0), len(self.lines) - 1)
 
     def line_number(self, offset: int) -> int:
-        """Return the line of an offset as people count, from 1."""
+        """Return the line of an offset, from 1."""
         return self.line_index(offset) + 1
 
     def column(self, offset: int) -> int:
@@ -68,7 +68,7 @@ class Source:
         return Span(start, end, self.line_number(start))
 
     def part(self, first: int, last: int) -> Text:
-        """Return lines with LF, without comments. What follows the last line is its end."""
+        """Return lines with LF, without comments. An index after the text maps to the end of the last line."""
         lines = ["" if n in self.hidden else self.lines[n] for n in range(first, last)]
         starts = self.starts[first:last] or [self.starts[min(first, len(self.starts) - 1)]]
         end = starts[-1] + (len(lines[-1]) if lines else 0)

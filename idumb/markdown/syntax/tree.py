@@ -102,12 +102,12 @@ def find(node: Node, *keys: str) -> Node | None:
 
 
 def key_offset(node: Node, *keys: str) -> int:
-    """Return the offset of a nested key, or of its nearest parent that is there."""
+    """Return the offset of a nested key, or of its nearest parent that exists."""
     return next((key.start for key, _ in reversed([*path(node, keys)])), 0)
 
 
 def path(node: Node, keys: Sequence[str]) -> Iterator[tuple[Node, Node]]:
-    """Yield the pair of each nested key, up to the first that is not there."""
+    """Yield each nested key with its value, up to the first key that is missing."""
     for name in keys:
         pair = next((pair for pair in node.pairs if pair[0].value == name), None) if node.kind == MAP else None
         if pair is None:
@@ -141,7 +141,7 @@ class _Refused(Exception):
 
 
 def read(text: Text, source: Source, owner: str) -> Node | None:
-    """Return the document of a text; None if it is empty or invalid. Findings are of the field `owner`."""
+    """Return the document of a text; None if it is empty or invalid. Findings name the field `owner`."""
     from ruamel.yaml.error import YAMLError
 
     try:

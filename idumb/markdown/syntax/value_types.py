@@ -1,4 +1,4 @@
-"""The types of values in front matter, configuration, policies, workflows, steps and scripts, and their one reader.
+"""The types of values in front matter, configuration, policies, workflows, steps and scripts, and how to read them.
 
 A type says in words what it accepts, and reads it. Every mistake is reported, at its place, with the nearest name.
 Types also make the JSON Schemas that editors use.
