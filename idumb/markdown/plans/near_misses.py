@@ -54,8 +54,8 @@ class NearMisses(Struct):
     source: Source
     prefix: str
 
-    def report(self, code: str, at: int, found: str, near: tuple[str, ...] = (), **words: Any) -> None:
-        self.source.report(code, at, found, near, field=words.pop("field", "task"), **words)
+    def report(self, code: str, at: int, found: str, *, field: str = "task", **words: Any) -> None:
+        self.source.report(code, at, found, field=field, **words)
 
     # What a text looks like
 
