@@ -201,8 +201,8 @@ def _gsd(file: SourceFile, near: Near) -> SourcePlan:
 
 def _use(file: SourceFile, task: Task, *, is_open: bool) -> None:
     """Note that the lines of a task are its text; of an open one, marks and statuses beside its fields are not read."""
-    whole, last_line = task.span or Span(0, 0, 1), file.source.line_number
-    read = {line for each in task.spans.values() for line in range(each.line, last_line(each.end) + 1)}
+    whole = task.span or Span(0, 0, 1)
+    read = {n for each in task.spans.values() for n in range(each.line, file.source.line_number(each.end) + 1)}
     for line in range(whole.line, whole.line + file.text.count("\n", whole.start, whole.end) + 1):
         file.use(line, *signs.ALL)
         text = file.outline.lines[line - 1]
