@@ -45,7 +45,7 @@ class PlanningFolder:
     def phase_folder(self, phase: str) -> str:
         """`.planning/phases/01-name` for `1`. InputError `phase.not-found` or `phase.ambiguous`.
 
-        For the path or id of a step plan, the folder of its reports, even if the plan does not exist.
+        For the path or phase of a step plan, the folder of its reports, even if the plan does not exist.
         """
         steps = _step_plan_phase(phase)
         if steps is not None:
@@ -278,7 +278,7 @@ def _unreadable(path: str, problem: OSError) -> InputError:
 
 
 def _step_plan_phase(phase: str) -> str | None:
-    """Return the id of a step plan from its id or path; None for a phase of `.planning/`."""
+    """Return the phase of a step plan from its phase or path; None for a phase of `.planning/`."""
     return phase_ids.step_plan_phase(phase_ids.step_plan_path(phase) or posixpath.normpath(phase))
 
 

@@ -42,7 +42,7 @@ class Setting(NamedTuple):
 
 
 def every(project: bytes | None, user: bytes | None) -> tuple[Setting, ...]:
-    """Return all settings of the project's file and of the user's, in the order of their rows."""
+    """Return all settings of the project's file and of the user's, in the order of their keys."""
     own = _of(_USER_KEYS, user, user_path(), {"notify": Notify()}, of_user=True)
     return (*_of(setting_rows.KEYS, project, configuration.PATH, Settings(), of_user=False), *own)
 

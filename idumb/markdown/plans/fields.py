@@ -1,4 +1,4 @@
-"""The fields of a task: one row each, with its labels and its reader. The labels of bullets, known or not."""
+"""The fields of a task, each with its labels and its reader. The labels of bullets, known or not."""
 
 from __future__ import annotations
 
@@ -172,7 +172,7 @@ def _rollback(node: Node, place: Place) -> RollbackClass:
     return RollbackClass()
 
 
-# The table
+# The fields
 
 
 class Field(NamedTuple):
@@ -221,7 +221,7 @@ FIELDS: dict[str, Field] = {
     "assigned_to": Field(("Assigned to",), values.free_text),
 }
 CUSTOM = Field(("x-…",), values.free_text)
-LABELS = tuple(label for row in FIELDS.values() for label in row.labels)
+LABELS = tuple(label for field in FIELDS.values() for label in field.labels)
 ALONE = ("id", "title", "description", "steps")
 """Keys that only YAML tasks have."""
 
@@ -248,7 +248,7 @@ def _folded(label: str) -> str:
     return " ".join(_singular(word) for word in _GAPS.split(label.strip().casefold()) if word)
 
 
-_BY_LABEL = {_folded(label): name for name, row in FIELDS.items() for label in row.labels}
+_BY_LABEL = {_folded(label): name for name, field in FIELDS.items() for label in field.labels}
 
 
 @lru_cache(maxsize=1024)

@@ -36,8 +36,8 @@ def _values(noun: str, types: tuple[str, ...], **own: ValueType) -> ValueType:
         return _with_default(made, default, place)
 
     accepted = f"{{{', '.join(keys)}}}"
-    rows = mapping_of(ValueType(accepted, _value), _NAME)
-    return ValueType(f"a map of names to {accepted}", lambda node, place: tuple(rows.read(node, place).values()))
+    by_name = mapping_of(ValueType(accepted, _value), _NAME)
+    return ValueType(f"a map of names to {accepted}", lambda node, place: tuple(by_name.read(node, place).values()))
 
 
 def _check(made: Value, nodes: dict[str, Node], place: Place) -> None:

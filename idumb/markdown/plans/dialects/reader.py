@@ -82,7 +82,7 @@ def _tasks(body: Piece, first: int, source: Source) -> tuple[list[ForeignTask], 
     tasks, texts = tagged_tasks.read(tagged_tasks.Tags(source), task_name, body)
     for name in texts.keys() - _OTHER_TEXTS - set(_SHARED):
         known = ", ".join(_SHARED)
-        source.report("dialect.unknown-tag", texts[name][0][1], f"<{name}>", accepted=known, then="does not read it")
+        source.report("dialect.unknown-tag", texts[name][0].at, f"<{name}>", accepted=known, then="does not read it")
     return tasks, texts
 
 
