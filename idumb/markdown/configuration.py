@@ -168,8 +168,8 @@ class _Whole:
         self._report("config.not-allowed", keys, "", reason=reason)
 
     def _report(self, code: str, keys: tuple[str, ...], found: str, near: Any = (), **words: Any) -> None:
-        node, name = tree.find(self._node, *keys) if code == "config.bad-value" else None, ".".join(keys)
-        start = tree.key_offset(self._node, *keys) if node is None else node.start
+        name, node = ".".join(keys), tree.find(self._node, *keys)
+        start = node.start if node is not None and code == "config.bad-value" else tree.key_offset(self._node, *keys)
         self._source.report(code, start, found, near, field=name, name=name, **words)
 
 
