@@ -73,20 +73,20 @@ def read_mapping(
     if not is_map(node):
         raise BadValue(node)
     kind, given, start = place.kind, dict[str, Any](), place.at if noun == "argument" else node.start
-    missing = {name: start for name, of in keys.items() if of.required}
+    missing = {name: start for name, type in keys.items() if type.required}
     for key, below in node.pairs:
-        name, inner, of = key.value, place.inner(key.value, key.start), keys.get(key.value)
-        if of is None:
+        name, inner, type = key.value, place.inner(key.value, key.start), keys.get(key.value)
+        if type is None:
             if not kind.own or not is_own(name):
                 words = {"owner": owner, "near": tuple(keys), "accepted": ", ".join(keys), **hint(name, keys)}
                 inner.report(f"{kind.prefix}.unknown-{noun}", key.start, name, **words)
-        elif kind.lenient and (below.is_null or (kind.dotted and _is_empty(below, of))):
+        elif kind.lenient and (below.is_null or (kind.dotted and _is_empty(below, type))):
             missing |= {name: key.start} if name in missing else {}
         else:
             missing.pop(name, None)
             if below.is_null:
-                inner.report(f"{kind.prefix}.empty-value", key.start, name=inner.name, accepted=of.accepted)
-            elif (made := read_value(of, below, inner)) is not None:
+                inner.report(f"{kind.prefix}.empty-value", key.start, name=inner.name, accepted=type.accepted)
+            elif (made := read_value(type, below, inner)) is not None:
                 given[name] = made
     for name, at in missing.items():
         words = {"key": name, "owner": owner, "accepted": keys[name].accepted}
@@ -96,8 +96,8 @@ def read_mapping(
 
 def schema_of(keys: Keys) -> dict[str, Any]:
     """Return the JSON Schema of a mapping."""
-    required = [name for name, of in keys.items() if of.required]
-    properties = {name: {**of.schema, "description": of.doc or of.accepted} for name, of in keys.items()}
+    required = [name for name, type in keys.items() if type.required]
+    properties = {name: {**type.schema, "description": type.doc or type.accepted} for name, type in keys.items()}
     known = {"type": "object", "additionalProperties": False, "properties": properties}
     return known | ({"required": required} if required else {})
 
@@ -112,18 +112,18 @@ def is_own(name: str) -> bool:
     return name[:2].lower() == "x-" and len(name) > 2
 
 
-def _is_empty(node: Node, of: ValueType) -> bool:
-    return is_null(node) or (is_map(node) and not node.items and bool(of.keys))
+def _is_empty(node: Node, type: ValueType) -> bool:
+    return is_null(node) or (is_map(node) and not node.items and bool(type.keys))
 
 
-def read_value(of: ValueType, node: Node, place: Place) -> Any:
+def read_value(type: ValueType, node: Node, place: Place) -> Any:
     """Read one value; None, with a finding, if its type does not accept it."""
     try:
-        return of.read(node, place)
+        return type.read(node, place)
     except BadValue as bad:
-        words = {"accepted": bad.accepted or of.accepted} | ({"fix": bad.fix} if bad.fix else {})
-        found, near = shown(bad.node, place), () if bad.fix else of.words
-        place.report(f"{place.kind.prefix}.{of.code}", bad.node.start, found, near, name=place.name, **words)
+        words = {"accepted": bad.accepted or type.accepted} | ({"fix": bad.fix} if bad.fix else {})
+        found, near = shown(bad.node, place), () if bad.fix else type.words
+        place.report(f"{place.kind.prefix}.{type.code}", bad.node.start, found, near, name=place.name, **words)
     return None
 
 
@@ -143,7 +143,7 @@ def section(
 
     `owner` names it in messages.
     """
-    blank = {name: "" for name, of in keys.items() if of.required}  # reported
+    blank = {name: "" for name, type in keys.items() if type.required}  # reported
 
     def read(node: Node, place: Place) -> Any:
         given = read_mapping(node, keys, place, owner or f"`{place.name}`")
@@ -154,7 +154,7 @@ def section(
     return ValueType(accepted or usual, read, keys=keys, schema=schema_of(keys))
 
 
-def mapping_of(of: ValueType, names: ValueType) -> ValueType:
+def mapping_of(values: ValueType, names: ValueType) -> ValueType:
     """Return the type of a mapping from names, which are texts of one kind, to values of another."""
 
     def read(node: Node, place: Place) -> dict[str, Any]:
@@ -163,11 +163,11 @@ def mapping_of(of: ValueType, names: ValueType) -> ValueType:
         made = {}
         for key, below in node.pairs:
             inner = place.inner(key.value, key.start)
-            if read_value(names, key, inner) is not None and (one := read_value(of, below, inner)) is not None:
+            if read_value(names, key, inner) is not None and (one := read_value(values, below, inner)) is not None:
                 made[key.value] = one
         return made
 
-    schema = {"type": "object", "propertyNames": names.schema, "additionalProperties": of.schema}
+    schema = {"type": "object", "propertyNames": names.schema, "additionalProperties": values.schema}
     return ValueType("keys with values", read, schema=schema)
 
 
