@@ -204,11 +204,11 @@ def schema_command(name: str | None) -> Result:
     NAME is `plan` (the front matter of a plan), `config` (.idumb/config.yaml), `snippets`, or a schema of what commands
     print. Without NAME, lists the names.
     """
-    from idumb.markdown import setting_rows
+    from idumb.markdown import setting_types
     from idumb.markdown.plans import frontmatter
     from idumb.views import answer_schemas
 
-    schemas = {"config": setting_rows.schema(), "plan": frontmatter.schema()}
+    schemas = {"config": setting_types.schema(), "plan": frontmatter.schema()}
     schemas |= answer_schemas.schemas(shipped.pages()["answers"]) | shipped.schemas()
     if name is None:
         rows = [{"name": each, "title": schema["title"]} for each, schema in schemas.items()]

@@ -1,6 +1,6 @@
 """The files of settings: the configuration, policies of tools and prompt templates.
 
-All problems of a file are reported at once, with their lines. `setting_rows` says what the configuration may hold.
+All problems of a file are reported at once, with their lines. `setting_types` says what the configuration may hold.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from idumb.domain.errors import InputError
 from idumb.domain.finding import Finding, errors
 from idumb.domain.permissions import Policy
 from idumb.domain.proof import gate_table
-from idumb.markdown import setting_rows
+from idumb.markdown import setting_types
 from idumb.markdown.plans import steps
 from idumb.markdown.syntax import tree, value_types
 from idumb.markdown.syntax.inline import Text
@@ -78,7 +78,7 @@ def read(data: bytes, path: str = PATH) -> tuple[settings.Settings | None, tuple
     return (None if source.any_error else chosen), findings
 
 
-_CONFIGURATION = section(dict, setting_rows.KEYS, owner="the configuration")
+_CONFIGURATION = section(dict, setting_types.KEYS, owner="the configuration")
 
 
 class _Whole:

@@ -17,7 +17,7 @@ from idumb.domain.action import Action
 from idumb.domain.errors import InputError, UsageError
 from idumb.domain.finding import Finding, did_you_mean
 from idumb.domain.settings import NOTICES, Notify, Settings
-from idumb.markdown import configuration, setting_rows
+from idumb.markdown import configuration, setting_types
 from idumb.markdown.syntax import tree, value_types
 from idumb.markdown.syntax.source import CONFIG, Place, Source
 from idumb.markdown.syntax.tree import Node
@@ -44,7 +44,7 @@ class Setting(NamedTuple):
 def every(project: bytes | None, user: bytes | None) -> tuple[Setting, ...]:
     """Return all settings of the project's file and of the user's, in the order of their keys."""
     own = _of(_USER_KEYS, user, user_path(), {"notify": Notify()}, of_user=True)
-    return (*_of(setting_rows.KEYS, project, configuration.PATH, Settings(), of_user=False), *own)
+    return (*_of(setting_types.KEYS, project, configuration.PATH, Settings(), of_user=False), *own)
 
 
 def overridden(settings: Iterable[Setting]) -> Iterator[Setting]:
@@ -57,12 +57,12 @@ def overridden(settings: Iterable[Setting]) -> Iterator[Setting]:
 
 def _of(keys: Keys, data: bytes | None, path: str, usual: Any, *, of_user: bool) -> Iterator[Setting]:
     root, source = configuration.parsed(data or b"", path, configuration.MAX_BYTES, CONFIG)
-    for names, key in _leaves(keys):
+    for names, type in _leaves(keys):
         node = None if root is None else tree.find(root, *names)
         is_set = node is not None and not node.is_null
         place = f"{path}:{source.line_number(node.start)}" if node is not None and is_set else "default"
         value = _shown(node, source.text) if node is not None and is_set else None
-        yield Setting(".".join(names), key.accepted, _default(usual, names), value, place, of_user)
+        yield Setting(".".join(names), type.accepted, _default(usual, names), value, place, of_user)
 
 
 def _shown(node: Node, text: str) -> str:
@@ -81,11 +81,11 @@ def _default(usual: Any, names: tuple[str, ...]) -> Any:
 
 def _leaves(keys: Keys, above: _Names = ()) -> Iterator[tuple[_Names, ValueType]]:
     """Yield the names of each setting, and its type."""
-    for name, key in keys.items():
-        if key.keys:
-            yield from _leaves(key.keys, (*above, name))
+    for name, type in keys.items():
+        if type.keys:
+            yield from _leaves(type.keys, (*above, name))
         else:
-            yield (*above, name), key
+            yield (*above, name), type
 
 
 # Variables such as `IDUMB_RUN_MAX_ATTEMPTS`, and `--set`
@@ -101,7 +101,7 @@ def choose(name: str, value: str) -> None:
 
     UsageError for a setting that is unknown or cannot be overridden, and for a value that it does not accept.
     """
-    rows = {".".join(names): names for names, _ in _leaves(setting_rows.KEYS)}
+    rows = {".".join(names): names for names, _ in _leaves(setting_types.KEYS)}
     if name not in rows:
         near = did_you_mean(name, rows, "idumb config list --all names them")
         hint = Action.of("config", "list", "--all")
@@ -130,7 +130,7 @@ def variables_given() -> dict[_Names, tuple[str, str]]:
 
     A variable without a value says nothing, like a key without one in a file.
     """
-    rows = {_variable(names): names for names, _ in _leaves(setting_rows.KEYS)}
+    rows = {_variable(names): names for names, _ in _leaves(setting_types.KEYS)}
     values = child_process.environment(rows)
     for variable in values:
         _require_free(rows[variable], variable, f"unset {variable}")
@@ -244,7 +244,7 @@ _USER_KEYS = {
         Notify,
         {
             "on": list_of(choice(*NOTICES), f"a list of {', '.join(NOTICES)}"),
-            "command": setting_rows.ARGUMENTS,
+            "command": setting_types.ARGUMENTS,
             "webhook": _URL,
             "desktop": BOOLEAN,
         },

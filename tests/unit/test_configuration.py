@@ -21,7 +21,7 @@ from idumb.domain.settings import (
     RunSettings,
     Settings,
 )
-from idumb.markdown import configuration, setting_rows
+from idumb.markdown import configuration, setting_types
 from idumb.markdown.syntax import tree, value_types
 from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.source import Source
@@ -212,7 +212,7 @@ def test_the_page_explains_every_setting_with_its_default() -> None:
 
 
 def test_the_schema_for_editors_accepts_what_the_reader_accepts() -> None:
-    validator = jsonschema.Draft202012Validator(setting_rows.schema())
+    validator = jsonschema.Draft202012Validator(setting_types.schema())
     wrong = ("biulder: x", "run: {max_attempts: 0}", "git: {commit: tsak}", "bindings: {steps: {adapter: x}}", "ask: 3")
     for text in (FULL, "sandbox: auto", "gates: {mine: {run: make}, types: {run: [a, b]}}", *wrong):
         node = tree.read(Text(text), Source(text, ""), "")

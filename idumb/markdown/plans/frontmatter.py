@@ -148,7 +148,7 @@ KEYS: dict[str, ValueType] = {
     ).says("Limits of each task."),
 }  # fmt: skip
 _OWN = {"patternProperties": {"^[xX]-.": {"description": "Yours: kept, not read."}}}
-REQUIRED = tuple(name for name, key in KEYS.items() if key.required)
+REQUIRED = tuple(name for name, type in KEYS.items() if type.required)
 
 
 def schema() -> dict[str, Any]:
@@ -183,7 +183,7 @@ def read(source: Source) -> Frontmatter | None:
 
 def nodes(source: Source, keys: Keys = KEYS) -> tuple[Node | None, int | None]:
     """Return the frontmatter, with the first line after it; None if it has no keys, or there is none."""
-    _, *required = (name for name, key in keys.items() if key.required)
+    _, *required = (name for name, type in keys.items() if type.required)
     words = {"type": keys["type"].accepted, "keys": ", ".join(required)}
     end = _closing(source, words)
     if end is None:

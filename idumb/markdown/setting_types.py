@@ -1,4 +1,4 @@
-"""The settings of `.idumb/config.yaml`: a row for each, which says what it accepts and reads it."""
+"""The settings of `.idumb/config.yaml` and the type of each, which says what it accepts and reads it."""
 
 from __future__ import annotations
 
