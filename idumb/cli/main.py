@@ -25,7 +25,7 @@ _GROUPS = {
     "Set up": ("init", "install", "doctor", "config", "backup", "archive", "deinit", "schema", "help"),
     "For agents": ("mcp", "start", "take", "submit", "give-up", "fake-model"),
 }
-"""Every command, by the group whose module has it; a command imports no other. Exceptions are below."""
+"""Every command, by group. Each group has a module, and a command imports only that; the exceptions are below."""
 
 _EVERYDAY = ("init", "plan-phase", "check-plan", "execute-phase", "status", "show", "decide", "resume")
 _MODULES = {name: title.lower().replace(" ", "_") for title, names in _GROUPS.items() for name in names}

@@ -174,7 +174,7 @@ class Notifying:
 def _notice(event: Event, *, asked: bool) -> dict[str, str] | None:
     """Return the notice that an event calls for; None if it calls for none.
 
-    A run that halts after it `asked` a person was told about with its question.
+    If the run has `asked` a person, the notice of that question also covers its halt.
     """
     following = "idumb status"
     if event.kind == "run.completed":

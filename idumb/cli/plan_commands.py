@@ -44,14 +44,14 @@ _of_new_tasks = options.together(
 
 
 def _question_reader(services: Services) -> Any:
-    """Return how a person at a terminal is asked for words; None without one."""
+    """Return the function that asks a person for words; None without a terminal."""
     from idumb.views.terminal import ask
 
     asker = services.asker
     return asker.words if isinstance(asker, ask.Terminal) else None
 
 
-def _shipped(name: str) -> Any:
+def _shipped(name: str) -> str:
     return shipped.template(f"plans/{name}.md")
 
 

@@ -77,7 +77,7 @@ def on_one_line(item: Any) -> str:
 
 
 def named(item: Any) -> str:
-    """Return `git 2.39.5, git_lfs 3.4`: unlike on one line, the names are those of programs and stay as they are."""
+    """Return `git 2.39.5, git_lfs 3.4`. The names are those of programs, so they keep their underscores."""
     if not isinstance(item, Mapping):
         return on_one_line(item)
     return ", ".join(f"{name} {text}" for name, text in sorted(item.items()))

@@ -34,7 +34,7 @@ _OF_TASK = re.compile(r"-([0-9]+)[a-z]?\Z")
 
 
 class PlanFile(NamedTuple):
-    """A plan of a phase by its id and path, whether it exists or not."""
+    """The file of a plan, which may not exist yet."""
 
     where: PhaseLocation
     id: str
@@ -96,7 +96,7 @@ def already_planned(services: Services, where: PhaseLocation) -> Refusal:
 
 def judge(services: Services, file: PlanFile, text: str) -> Draft:
     """Check a plan as `check-plan` would once it is written; write nothing."""
-    where, _, path = file
+    where, path = file.where, file.path
     data = text.encode("utf-8", "surrogateescape")
     sources = [*(source for source in services.plans.plans(where.folder) if source[0] != path), (path, data)]
     parsed = [(name, services.plans.parse(each, name)) for name, each in sources]

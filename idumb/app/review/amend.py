@@ -115,7 +115,7 @@ def _current(services: Services, request: Request) -> tuple[Contract, RunState]:
 
 
 def _proposed(services: Services, request: Request, state: RunState, present: Contract, who: str) -> Proposal:
-    """Return what the amendment would make of the run; Refusal if that is illegal."""
+    """Return what the amendment would change; Refusal if that is illegal."""
     rewrite = None if request.from_file else request.rewrite or _rewrite(services, request, state, present)
     sources, amended = services.plans.plans(present.folder), present
     if rewrite is not None:

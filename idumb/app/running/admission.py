@@ -139,7 +139,7 @@ def _require_unverified_elsewhere(services: Services, contract: Contract) -> Non
 
 
 class _Forced(NamedTuple):
-    """The command with `--force`, None if it must fail because a file exists; and what it would do."""
+    """`command` has `--force`; it is None if it would fail because a file exists. `words` say what it does."""
 
     command: Action | None
     words: str
@@ -174,7 +174,7 @@ def _require_creatable(services: Services, contract: Contract, state: RunState) 
 
 
 def _existing_target(services: Services, contract: Contract, tasks: Sequence[str]) -> str | None:
-    """Return an existing file that these tasks create and no task deletes; None where there is none."""
+    """Return an existing file that these tasks create and no task deletes; None if there is none."""
     claims = {id: ledger.written_claims(task.files or ()) for id, task in contract.tasks.items()}
     deleted = {claim.path for of_task in claims.values() for claim in of_task if claim.verb == "delete"}
     created = (claim.path for task in tasks for claim in claims[task] if claim.verb == "create")

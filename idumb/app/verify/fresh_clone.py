@@ -37,7 +37,7 @@ class Proof(Struct):
 
 
 class Rerun(Struct, frozen=True):
-    """What was run again: the rows of tasks, those of the phase, and what a person should know."""
+    """The results of a rerun: rows of tasks, rows of the phase, and notes for a person."""
 
     tasks: Sequence[Row]
     criteria: Sequence[Row] = ()

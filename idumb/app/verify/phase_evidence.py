@@ -35,7 +35,7 @@ _MOST_OUTPUT = 1500
 
 
 class Phase(Struct, frozen=True):
-    """A phase that is judged: by these checks, on the tree `judged`."""
+    """A phase to verify, with what runs its checks. They run on the tree `judged`."""
 
     services: Services
     journal: Journal

@@ -97,7 +97,7 @@ def _chosen(state: RunState, contract: Contract, task: str | None) -> list[TaskS
 def _prove(
     services: Services, state: RunState, contract: Contract, place: Place, tasks: Sequence[TaskState], *, whole: bool
 ) -> Rerun:
-    """Run the checks of the tasks again, with `whole` those of the phase, too."""
+    """Rerun the checks of the tasks; with `whole`, also those of the phase."""
 
     def without(why: str) -> Rerun:
         return Rerun([fresh_clone.row(task.id, task.status, place, fresh_clone.NO_COMMIT, why) for task in tasks])

@@ -79,7 +79,7 @@ def commits_of_tasks(newest_first: Sequence[tuple[str, Mapping[str, str]]]) -> d
 
 
 def _of_tasks(newest_first: Iterable[tuple[str, Mapping[str, str]]]) -> Iterator[tuple[str, Mapping[str, str]]]:
-    """Yield the commits of tasks that no later commit rolled back, by trailers such as `Idumb-Rollback: T1-01`."""
+    """Yield the commits of tasks, except those that a later one rolled back: `Idumb-Rollback: T1-01` says so."""
     undone: dict[str, int] = {}
     cut: dict[str, str] = {}
     for commit, trailers in newest_first:

@@ -16,7 +16,7 @@ PARTIAL = "partial"
 
 
 class Verdict(NamedTuple):
-    """`status` is passed, failed, waiting or partial. `causes` are those that a person can override with a yes."""
+    """`status` is passed, failed, waiting or partial. A person can override the `causes` with a yes."""
 
     status: str
     reason: str
@@ -31,7 +31,7 @@ def decide(
     statuses: Mapping[str, str],
     weak: Sequence[str],
 ) -> Verdict:
-    """Return the verdict. `weak` causes fail nothing."""
+    """Return the verdict. The `weak` causes make it partial, not failed."""
     wrong = _failure_reason(gathered, mismatches)
     if wrong:
         return Verdict("failed", wrong)

@@ -100,7 +100,7 @@ def verify_work(data: phrases.Data) -> phrases.Lines:
 
 def prove(data: phrases.Data) -> phrases.Lines:
     """Return where the proof ran, a line for each task and for the phase, and the details of what differs."""
-    return [_clone(data), *phrases.columns(_proven(data), widest=phrases.WIDEST), *_failed(data)]
+    return [_heading(data), *phrases.columns(_proven(data), widest=phrases.WIDEST), *_failed(data)]
 
 
 def summary(data: phrases.Data) -> phrases.Lines:
@@ -108,17 +108,17 @@ def summary(data: phrases.Data) -> phrases.Lines:
     cells = [[markup.prose(cell) for cell in row] for row in _proven(data)]
     table = markup.table(("task", "result", "commit", "checks"), cells)
     failed = ["", *markup.block("\n".join(_failed(data)))] if _failed(data) else []
-    head = f"### {_clone(data)} {'proven' if data['proven'] else 'not proven'}"
+    head = f"### {_heading(data)} {'proven' if data['proven'] else 'not proven'}"
     return phrases.text_of([head, "", *table, *failed, ""])
 
 
-def _clone(data: phrases.Data) -> str:
+def _heading(data: phrases.Data) -> str:
     proven = f" at HEAD ({phrases.short(data['commit'])})" if data["run"] is None else f", run {data['run']}"
     return f"Phase {data['phase']}{proven}, in a fresh clone:"
 
 
 def _proven(data: phrases.Data) -> list[tuple[str, str, str, str]]:
-    """Return of each task and of the phase: its id, the result, the commit and the checks."""
+    """Return id, result, commit and checks of each task and of the phase."""
     results = {row["result"] for row in data["criteria"]}
     result = "mismatch" if rerun.NOW_FAILS in results else "proven" if results - {rerun.NOT_RUN} else "nothing_to_run"
     phase = {**data, "id": "phase", "result": result, "checks": data["criteria"], "why": "", "status": ""}

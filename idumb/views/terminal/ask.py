@@ -32,7 +32,7 @@ _WORDS = {
 }
 """Questions and choices that take instructions for the builder, asked on a separate line."""
 _NO_BY_DEFAULT = frozenset({"consent", "approval", "irreversible", "rollback", "undo", "deinit", "skip"})
-"""Kinds of questions to which no answer means no."""
+"""Kinds of questions: without an answer, the answer is no."""
 
 
 class Nobody:
