@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from msgspec import Struct
 
 from idumb.agents import transcript
-from idumb.domain import permissions
+from idumb.domain import paths, permissions
 from idumb.domain.action import Action
 from idumb.domain.agent import BUILDER, AgentRequest, Readiness
 from idumb.domain.errors import AdapterError
@@ -180,7 +180,7 @@ def _fence(request: AgentRequest, equipment: Equipment, own: Sequence[str]) -> F
     guarded = _present(map(os.path.realpath, equipment.guarded))
     writable = _real(own, written)
     if request.role == BUILDER:
-        outside = (place for place in _real(named, written) if not any(permissions.is_below(place, g) for g in guarded))
+        outside = (place for place in _real(named, written) if not any(paths.is_below(place, g) for g in guarded))
         writable += [root, git_folder(root), *outside]
     allowed = _present(writable)
     return Fence(allowed, tuple(path for path in guarded if path not in allowed), () if root in allowed else (root,))

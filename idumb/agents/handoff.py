@@ -24,7 +24,7 @@ from idumb.domain import canonical_json, contract, outcome, wording
 from idumb.domain.action import REFUSE
 from idumb.domain.agent import BUILDER, BUILT_IN, EDITOR, HUMAN, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
-from idumb.domain.permissions import is_below
+from idumb.domain.paths import is_below
 
 LAST_LINE = "END OF ANSWER"
 _LARGEST = 16 * 1024 * 1024

@@ -17,7 +17,7 @@ from idumb.app.ports import Hear
 from idumb.domain import agent, failures, outcome
 from idumb.domain.agent import AgentRequest, AgentResult, Readiness
 from idumb.domain.errors import AdapterError
-from idumb.domain.permissions import is_below
+from idumb.domain.paths import is_below
 from idumb.domain.settings import Binding
 from idumb.system import child_process, named_files
 

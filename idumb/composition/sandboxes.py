@@ -11,7 +11,8 @@ import sys
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from idumb.domain.permissions import SANDBOX_BWRAP, Fence, Support, choose_sandbox, is_below, sandbox_words
+from idumb.domain.paths import is_below
+from idumb.domain.permissions import SANDBOX_BWRAP, Fence, Support, choose_sandbox, sandbox_words
 from idumb.domain.settings import NO_NETWORK, USER_HOME, CheckSettings
 from idumb.system import child_process, programs
 

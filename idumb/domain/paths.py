@@ -69,6 +69,11 @@ def is_outside(path: str) -> bool:
     return path.startswith(f"{OUTSIDE}/")
 
 
+def is_below(path: str, folder: str) -> bool:
+    """Return whether a path is that of a folder or of something below it."""
+    return f"{path}/".startswith(f"{folder.rstrip('/')}/")
+
+
 def has_wildcard(path: str) -> bool:
     return "*" in path or "?" in path or "[" in path or "{" in path or path.endswith("/")
 

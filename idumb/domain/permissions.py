@@ -59,10 +59,6 @@ def sandbox_words(support: Support) -> str:
     return f"{support.no_bwrap}{package}" if support.no_bwrap else "bubblewrap"
 
 
-def is_below(path: str, folder: str) -> bool:
-    return f"{path}/".startswith(f"{folder.rstrip('/')}/")
-
-
 class Policy(Struct, frozen=True):
     """`tools` is None if no policy file restricts them.
 

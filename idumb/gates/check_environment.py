@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from idumb.domain import canonical_json
-from idumb.domain.permissions import is_below
+from idumb.domain.paths import is_below
 from idumb.domain.settings import PRIVATE_HOME, USER_HOME
 from idumb.gates import toolchains
 from idumb.system import escaping

@@ -17,6 +17,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec import Struct
 
 from idumb.domain import errors
+from idumb.domain.paths import is_below
 from idumb.domain.runs import run
 from idumb.git import git_program
 from idumb.git.discover import Worktree
@@ -134,7 +135,7 @@ class GuardedFiles:
         # Included files also if their condition does not hold: a branch or a folder can change.
         files |= _digests(path for path in (*settings, *named.get("include", ())) if path not in files)
         hooks = dict.fromkeys((os.path.join(common_dir, "hooks"), *map(os.path.realpath, named.get(HOOKS_PATH, ()))))
-        within = tuple(folder for folder in hooks if self._is_in_tree(folder))
+        within = tuple(folder for folder in hooks if is_below(folder, root) and not is_below(folder, common_dir))
         return Configuration(
             files,
             {self._name(file): frozenset(rows) for file, rows in settings.items()},
@@ -144,10 +145,6 @@ class GuardedFiles:
             tuple(folder for folder in hooks if folder not in within),
             within,
         )
-
-    def _is_in_tree(self, folder: str) -> bool:
-        root, inner = self._worktree.root + os.sep, self._worktree.common_dir + os.sep
-        return f"{folder}{os.sep}".startswith(root) and not f"{folder}{os.sep}".startswith(inner)
 
 
 @functools.lru_cache(maxsize=4)

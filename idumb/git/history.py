@@ -14,7 +14,6 @@ from pygit2.enums import SortMode
 
 from idumb.app.ports import CommitAttempt, Head, RepositoryState
 from idumb.domain import paths as path_rules
-from idumb.domain.permissions import is_below
 from idumb.domain.proof.ledger import Entry
 from idumb.domain.runs import run
 from idumb.git import git_program, guarded_files, open_repository, path_state, refs, stale_locks, status, tree_objects
@@ -178,7 +177,7 @@ class GitHistory:
 
     def _is_as_in(self, head: str, staged: Collection[str], path: str) -> bool:
         """Return whether a file and the index are as HEAD's tree has it, byte for byte: then git need not be asked."""
-        if path_rules.has_wildcard(path) or any(is_below(name, path) for name in staged):
+        if path_rules.has_wildcard(path) or any(path_rules.is_below(name, path) for name in staged):
             return False
         found, present = tree_objects.at(self.repository, head, path), path_state.entry_below(self._worktree.root, path)
         is_there = present is not None or os.path.lexists(os.path.join(self._worktree.root, path))

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from idumb.app.ports import Conflict, Snapshot
 from idumb.domain import errors, paths
-from idumb.domain.permissions import is_below
 from idumb.domain.proof.ledger import Change, Entry
 from idumb.domain.settings import SNAPSHOT_LIMIT
 from idumb.git import disk, git_program, guarded_files, path_state, status, tree_objects, write_back
@@ -89,7 +88,7 @@ class GitTrees(Snapshots):
         if not os.path.islink(place):
             return None
         target, real = os.readlink(place), os.path.realpath(place)
-        is_inside = is_below(real, root) and not f"{real}/".lower().startswith(f"{root}/.git/".lower())
+        is_inside = paths.is_below(real, root) and not paths.is_below(real.lower(), f"{root}/.git".lower())
         return None if is_inside and not os.path.isabs(target) else target
 
     def places_of_machine(self, data: bytes) -> frozenset[str]:
@@ -100,7 +99,7 @@ class GitTrees(Snapshots):
         root, temporary = self._worktree.root, (tempfile.gettempdir(), *_TEMPORARY)
         above = tuple(f"{folder.rstrip('/')}/" for folder in (os.path.expanduser("~"), *temporary))
         words = (re.sub("/+", "/", os.fsdecode(word)).rstrip("./") for word in _ABSOLUTE.findall(data))
-        own = (path for path in words if is_below(path, root) or path.startswith(above))
+        own = (path for path in words if paths.is_below(path, root) or path.startswith(above))
         return frozenset(filter(os.path.lexists, own))
 
     def omitted(self) -> Mapping[str, str]:

@@ -13,7 +13,7 @@ import re
 import stat
 from collections.abc import Iterator
 
-from idumb.domain import errors
+from idumb.domain import errors, paths
 from idumb.domain.action import Action
 from idumb.git.discover import Worktree
 from idumb.system import machine, private_folders, user_folders
@@ -66,7 +66,7 @@ def folder_of(user: Worktree) -> str:
         raise _unusable(chosen, "it is not an absolute path")
     beside = () if is_chosen else (f"/var/tmp/idumb-checkouts-{os.geteuid()}",)  # noqa: S108 - private_folders.make
     real = [os.path.join(os.path.realpath(os.path.dirname(path)), os.path.basename(path)) for path in (chosen, *beside)]
-    outside = [path for path in real if not f"{path}/".startswith(f"{user.root.rstrip('/')}/")]
+    outside = [path for path in real if not paths.is_below(path, user.root)]
     if not outside:
         raise _unusable(chosen, f"it is inside the working tree {user.root}")
     free = (path for path in outside if private_folders.manifest_above(path) is None)

@@ -18,8 +18,7 @@ from typing import IO
 
 from idumb.domain import wording
 from idumb.domain.errors import Refusal
-from idumb.domain.paths import folders_above
-from idumb.domain.permissions import is_below
+from idumb.domain.paths import folders_above, is_below
 from idumb.git import disk, git_program
 from idumb.git.checkouts import relocated, untracked
 from idumb.git.checkouts.relocated import Environments

@@ -16,7 +16,7 @@ from typing import NoReturn
 from urllib.parse import quote
 
 from idumb.domain.errors import Refusal
-from idumb.domain.permissions import is_below
+from idumb.domain.paths import is_below
 
 _VENV = "/pyvenv.cfg"
 _CONDA = "/conda-meta/history"

@@ -16,7 +16,6 @@ from functools import partial
 import pygit2
 
 from idumb.domain import errors, paths
-from idumb.domain.permissions import is_below
 from idumb.domain.proof.ledger import Entry
 from idumb.git import discover, disk, git_program, open_repository, path_state, tree_objects
 from idumb.git.checkouts.places import Tampered
@@ -284,7 +283,7 @@ class Submodules:
         for path, commit in waiting:
             repository = self._repository(path, commit)
             if repository is None:
-                outermost = next((each for each in self._shown if is_below(path, each)), path)
+                outermost = next((each for each in self._shown if paths.is_below(path, each)), path)
                 line = f"git submodule update --init --recursive {shlex.quote(outermost)}"
                 missing[path] = f"submodule {path}: this machine does not have its commit {commit[:10]}; {line}"
                 continue
