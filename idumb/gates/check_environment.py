@@ -211,7 +211,7 @@ class CheckEnvironment:
         for name in "ht":
             os.mkdir(f"{private}/{name}", 0o700)
         if self.has_own_home:
-            with open(f"{private}/h/.gitconfig", "w", encoding="utf-8", errors="surrogateescape") as stream:
+            with open(f"{private}/h/.gitconfig", "wb") as stream:
                 stream.write(escaping.git_configuration(self._user_git))
 
     @cached_property

@@ -152,12 +152,7 @@ def raw_files(path: str, user: Worktree) -> dict[str, bytes | None]:
     rules = guarded_files.rules(os.path.join(user.common_dir, EXCLUDE))
     return {
         "HEAD": b"ref: refs/heads/none\n",
-        "config": configuration(settings),
+        "config": escaping.git_configuration(settings),
         "info/attributes": RAW,
         EXCLUDE: rules or None,
     }
-
-
-def configuration(settings: Mapping[str, str]) -> bytes:
-    """Return a file of git's configuration with these settings by name."""
-    return escaping.git_configuration(settings).encode("utf-8", "surrogateescape")

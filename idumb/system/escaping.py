@@ -35,7 +35,7 @@ def _escaped(match: re.Match[str]) -> str:
     return f"\\u{number:04x}" if number <= 0xFFFF else f"\\U{number:08x}"
 
 
-def git_configuration(settings: Mapping[str, str]) -> str:
+def git_configuration(settings: Mapping[str, str]) -> bytes:
     """Return a file of git's configuration with settings such as `user.name` and `remote.origin.url`."""
     lines = list[str]()
     for name, value in settings.items():
@@ -44,4 +44,4 @@ def git_configuration(settings: Mapping[str, str]) -> str:
         quoted = subsection.replace("\\", "\\\\").replace('"', '\\"')
         escaped = value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n").replace("\t", "\\t")
         lines += [f'[{section} "{quoted}"]' if subsection else f"[{section}]", f'\t{key} = "{escaped}"']
-    return "\n".join((*lines, ""))
+    return "\n".join((*lines, "")).encode("utf-8", "surrogateescape")

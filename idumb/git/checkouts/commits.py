@@ -15,10 +15,10 @@ import pygit2
 from msgspec.structs import replace
 
 from idumb.app.ports import CommitAttempt
-from idumb.git import disk, git_dir, git_program, guarded_files, refs
+from idumb.git import disk, git_program, guarded_files, refs
 from idumb.git.checkouts import user_git
 from idumb.git.git_dir import EXCLUDE, GitDir
-from idumb.system import machine, private_folders
+from idumb.system import escaping, machine, private_folders
 
 if TYPE_CHECKING:
     from idumb.git.checkouts.checkout import Checkout
@@ -114,7 +114,7 @@ class Commits:
         for name in ("info", "refs", "objects"):
             private_folders.make(os.path.join(folder.path, name))
         folder.put(user_git.ref_files(self._repository, head, refs.of_user(self._worktree)))
-        folder.write("config", git_dir.configuration(settings))
+        folder.write("config", escaping.git_configuration(settings))
         for name in filter(lambda name: os.path.isfile(os.path.join(proof.git_dir, name)), _FILES):
             shutil.copyfile(os.path.join(proof.git_dir, name), os.path.join(folder.path, name))
         shutil.copyfile(proof.index, os.path.join(folder.path, "index"))

@@ -21,10 +21,10 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, NamedTuple
 
 from idumb.domain import paths
-from idumb.git import discover, git_dir, guarded_files, open_repository, path_state
+from idumb.git import discover, guarded_files, open_repository, path_state
 from idumb.git.discover import Worktree
 from idumb.git.git_dir import EXCLUDE
-from idumb.system import private_folders
+from idumb.system import escaping, private_folders
 
 if TYPE_CHECKING:
     import pygit2
@@ -66,7 +66,7 @@ class UserGit(NamedTuple):
             **self.settings,
             **extra,
         }
-        return {"config": git_dir.configuration(chosen), **self.files}
+        return {"config": escaping.git_configuration(chosen), **self.files}
 
     @property
     def optional_filters(self) -> list[str]:

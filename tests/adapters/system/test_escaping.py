@@ -47,8 +47,8 @@ def test_one_line_stays_one_line() -> None:
 def test_a_git_configuration_has_the_same_bytes_as_ever() -> None:
     settings = {"user.name": 'A "B" \\C\tD', 'filter.a "b".clean': "x\ny"}
     lines = ["[user]", '\tname = "A \\"B\\" \\\\C\\tD"', '[filter "a \\"b\\""]', '\tclean = "x\\ny"', ""]
-    assert escaping.git_configuration(settings) == "\n".join(lines)  # else a known checkout is made again
-    assert escaping.git_configuration({}) == ""
+    assert escaping.git_configuration(settings) == "\n".join(lines).encode()  # else a known checkout is made again
+    assert escaping.git_configuration({}) == b""
 
 
 @given(st.text(alphabet=st.characters(exclude_categories=())))
