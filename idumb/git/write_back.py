@@ -313,7 +313,7 @@ class Shelf(NamedTuple):
         """Remove every file with the bytes that a restore took or gave; return the paths of the others, which stay."""
         with contextlib.suppress(FileNotFoundError):
             os.unlink(os.path.join(self.root, "incoming"))
-        saved = [place for place in [*_files_below(self.root)] if not _is_released(place, self.root)]
+        saved = [place for place in _files_below(self.root) if not _is_released(place, self.root)]
         for folder, _, _ in os.walk(self.root, topdown=False):
             with contextlib.suppress(OSError):
                 os.rmdir(folder)
