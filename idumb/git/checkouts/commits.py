@@ -108,8 +108,7 @@ class Commits:
 
     def _folder(self, proof: Checkout, head: str | None, settings: Mapping[str, str]) -> GitDir:
         """Make the git folder that git and the hooks use: the user's settings and refs, and the index of the tree."""
-        objects = self._worktree.objects
-        folder = GitDir(os.path.join(proof.git_dir, "commit"), lambda: proof.top, objects)
+        folder = GitDir(os.path.join(proof.git_dir, "commit"), lambda: proof.top, self._worktree.objects)
         private_folders.remove_tree(folder.path)
         for name in ("info", "refs", "objects"):
             private_folders.make(os.path.join(folder.path, name))
