@@ -2,7 +2,7 @@
 
 `registry` makes the adapter of a binding (`adapter.Adapter`):
 
-- without a program: `steps`, `handoff` (also people and editors), `replay`, and `model_agent` with its `model_tools`;
+- without a program: `steps`, `handoff` (for people and editors too), `replay`, and `model_agent` with `model_tools`;
 - with a program (`program.ProgramAgent`): `command`, and agents that idumb knows (`known_agent`): `preset_agent` runs
   `claude` and `codex`, `acp` those that speak the protocol in `acp_client`.
 

@@ -99,7 +99,7 @@ class ShellChecks(Struct, kw_only=True):
     def command(self, subject: str, text: str, command: str, *, tree: str | None, timeout: float = 0) -> Evidence:
         """Run a fixed command string with `/bin/sh -c` on a tree or in the workspace. Codes 126 and 127 are errors.
 
-        Its limit is `timeout`; 0 is that of all checks.
+        It is killed after `timeout` seconds; 0 stands for the limit of all checks.
         """
         self.guard()
         asked, limit = Evidence(subject, text, NOT_RUN, command, tree=tree), timeout or self.timeout

@@ -69,7 +69,7 @@ class Checkout:
     - What is there besides the tree: `provided`, `prepared`, and `cached`, which stayed from earlier trees. `missing`
       has a sentence for each submodule without files.
 
-    Show a tree, let programs work, and call `renew` before the next of them that must not see what they left.
+    Show a tree, then let programs work. Call `renew` before a program that must not see what earlier ones left.
     """
 
     in_place = False

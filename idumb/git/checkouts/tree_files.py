@@ -41,8 +41,8 @@ _WRITES = ("-f", "-q", "-u")
 class CheckoutGitDir(GitDir):
     """`root` returns the working tree once it has made sure that it is the right folder; otherwise it raises Tampered.
 
-    `user` is what counts of the user's configuration, read before the first program started. `trusts_index` keeps
-    the index of an earlier command, whose builder could have written there that a file is as in the tree.
+    `user` is what counts of the user's configuration, read before the first program started. With `trusts_index`,
+    the index of an earlier command stays. A builder could have written there that a file is as in the tree.
     """
 
     index = SHOWN
@@ -278,7 +278,7 @@ class Submodules:
         self.missing: tuple[str, ...] = ()
 
     def show(self, links: Mapping[str, str]) -> bool:
-        """Check out each submodule, path to commit, and those in it; return what `TreeFiles.show` does for any."""
+        """Check out each submodule, path to commit, and those in it; return whether `TreeFiles.show` is true of any."""
         self._shown, missing, waiting, is_anew = {}, dict[str, str](), [*links.items()], False
         for path, commit in waiting:
             repository = self._repository(path, commit)

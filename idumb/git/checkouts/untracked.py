@@ -246,9 +246,9 @@ class Prepared:
     ) -> tuple[str, ...]:
         """Run `run`, unless what it made for this `key` is intact; return the paths of what it made.
 
-        Those are the paths of `others`, untracked ones, that are there afterwards and were not before. An environment
-        that holds a copy of the project's sources belongs to one `tree`. If `run` fails or is killed, nothing counts,
-        and the caller removes it.
+        `others` returns the untracked paths: those that it has only afterwards were made. An environment that holds a
+        copy of the project's sources belongs to one `tree`. If `run` fails or is killed, nothing counts, and the
+        caller removes it.
         """
         made = self._manifest
         if made.key in {_key(key), _key(key, tree)}:
