@@ -83,9 +83,8 @@ class CheckSandbox:
         """Return the arguments before those of a check in `root`, which limit it, and the level in words."""
         limits, words = tuple[str, ...](), list[str]()
         if self._chosen is not None:
-            fence = self._fence(root, variables)
             level, why = choose_sandbox(self._sandboxes.support())
-            limits = self._sandboxes.launcher(level, fence)
+            limits = self._sandboxes.launcher(level, self._fence(root, variables))
             words.append(f"{level}: {why}" if why else level)
         if self._settings.network == NO_NETWORK:
             support = self._sandboxes.support()

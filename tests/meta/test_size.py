@@ -12,7 +12,7 @@ BUDGETS = {
     "composition": 690,
     "cli, views": 4_228,
     "see and steer": 1_965,
-    "git": 4_398,
+    "git": 4_389,
     "store": 1_678,
     "system": 2_126,
     "gates": 1_840,
