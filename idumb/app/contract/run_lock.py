@@ -24,7 +24,8 @@ from idumb.domain.contract import Contract
 from idumb.domain.envelope import NOTHING, Change
 from idumb.domain.errors import AdapterError, InputError, Refusal
 from idumb.domain.grant import FILES, PLANS
-from idumb.domain.intake import registry, rule, self_check
+from idumb.domain.intake import registry, self_check
+from idumb.domain.intake.rule import Case
 from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import gate_table
@@ -90,14 +91,13 @@ def lock_in(context: RunContext) -> None:
 
 def _lock_payload(context: RunContext, current: envelopes.EnvelopeSet) -> dict[str, Any]:
     services, contract = context.services, context.contract
-    rules = gate_table.rules(services.settings)
-    findings = registry.findings(rule.Case(contract, services.settings, services.policy))
+    findings = registry.findings(Case(contract, services.settings, services.policy))
     used = _blocking_agents(contract, services.settings)
     judged = self_check.assess(contract, findings, [name for name in used if _starts(context, name)], used)
     return {
         "contract_hash": contract.hash,
         "checks": {"errors": 0, "warnings": len(findings)},
-        "levels": [rule.as_dict() for rule in rules],
+        "levels": [rule.as_dict() for rule in gate_table.rules(services.settings)],
         "confidence": judged.score,
         "parts": [part.as_dict() for part in judged.parts],
         "envelopes": current.envelopes,
