@@ -63,7 +63,7 @@ class Container:
     - `log`: the event log. `log_files`: its files and archives, and transcripts. `backups`: files set aside.
     - `files`: text files of the project. `named_files`: whether files and programs exist, and digests.
     - `plans`: plans in files, and those that runs keep. `definitions`: workflows. `documents`: the texts of reports.
-    - `trees`: trees and snapshots of the user's files, and restoring. `history`: HEAD, branches, commits.
+    - `trees`: trees and snapshots of the user's files, and how to restore them. `history`: HEAD, branches, commits.
     - `consent`: what was agreed to. `owner`: who may write in the working tree.
     - `here`, `open_checkout`, `open_proof`: where people work, where programs do, and where checks judge.
     - `adapters` only describe agents: what they would start, and in which version; `open_agents` are those of a run.

@@ -30,7 +30,7 @@ class Situation(Struct, frozen=True, kw_only=True):
     """What the next steps of a phase depend on.
 
     - `standing`: one of the states above, or of its run. `run`: that of the present contract.
-    - `statuses`: that of every task. `first`: the task that a command was about.
+    - `statuses`: of all tasks. `first`: the task that a command was about.
     - `opened`: the task that is open in an editor. `uncommitted`: one whose work passed and git refused the commit.
     - `in_editor`: the tasks that are built in an editor.
     - `restoring`: how an interrupted rollback or undo is finished.

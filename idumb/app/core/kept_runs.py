@@ -100,7 +100,7 @@ def freed_event(runs: Iterable[RunStart]) -> NewEvent:
 
 
 def free(services: Services, runs: Iterable[RunStart]) -> None:
-    """Free what these runs keep, with their transcripts. If it is killed, the next one with the same runs does it."""
+    """Free what these runs keep, with their transcripts. If it is killed, the next call with the same runs finishes."""
     for start in runs:
         services.log_files.forget_transcripts(start.run, start.worktree)
         services.history.free(run_ref(services, start.run, "", start.worktree), is_record)

@@ -351,7 +351,7 @@ class Deviations(NamedTuple):
 
 
 def about_deviations(task: Task, attempt: int, deviations: Deviations, *, in_editor: bool = False) -> Decision:
-    """Return the question what happens with changes outside the declared files.
+    """Return the question of what happens to changes outside the declared files.
 
     `in_editor`: they changed in the user's own tree while his editor built the task.
     """

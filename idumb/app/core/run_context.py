@@ -38,9 +38,9 @@ class Locked(Struct):
 class RunRequest(Struct, frozen=True):
     """What a person asks of a run, as flags of `command`; None means that the configuration decides.
 
-    - `approve`: hashes that he consents to. `approval`: a file with a signed approval.
+    - `approve`: hashes of what he consents to. `approval`: a file with a signed approval.
     - `accept_git`, `accept_changed`: he accepts changed files of git's own, and a changed environment.
-    - `dry_run`: it rehearses in a copy. `in_place`: only a person works, in the user's own tree, without a checkout.
+    - `dry_run`: the run is rehearsed in a copy. `in_place`: only a person works, in the user's own tree.
     """
 
     phase: str

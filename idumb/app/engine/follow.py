@@ -19,7 +19,7 @@ from idumb.domain.runs.run import ANSWERED, EFFECT, ELSEWHERE, RunState, TaskSta
 from idumb.domain.settings import Settings
 
 INTERRUPT, ASK, EXPIRE, HALT, DONE = "interrupt", "ask", "expire", "halt", "done"
-"""The moves that no choice of a person has, beside those of `domain/action.py`."""
+"""The moves that no choice of a person has, besides those of `domain/action.py`."""
 
 
 class Move(Struct, frozen=True):
@@ -44,7 +44,7 @@ class Move(Struct, frozen=True):
 
 
 class Circumstances(Struct, frozen=True):
-    """What decides beside the state of the task.
+    """What decides besides the state of the task.
 
     - `decided`: whether an option says what happens with undeclared changes, so that nobody is asked.
     - `deviations`: those of a failed attempt. `secret`: the name of one holds a secret.

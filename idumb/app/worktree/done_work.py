@@ -195,7 +195,7 @@ class FinalState(Struct, frozen=True):
 
 
 def compare_at_end(services: Services, state: RunState, contract: Contract, present: str) -> FinalState:
-    """Compare what is there now; `present` is the `present_tree`. Refusal `snapshots.freed`."""
+    """Compare `present`, a result of `present_tree`, with what the tasks left. Refusal `snapshots.freed`."""
     kept_runs.require_snapshots(services, state, state.attempted)
     writers = _last_writers(state)
     committed = {path for path, task in writers.items() if run_lookup.commit_of(state.tasks[task]) is not None}
