@@ -226,8 +226,7 @@ def _skipped(context: RunContext, task: Task, number: int, reason: str) -> tuple
 
 def _circumstances(context: RunContext, task: Task, task_state: TaskState, dirty: tuple[str, ...]) -> Circumstances:
     state, services, plan = context.state, context.services, context.plans[task.id]
-    deviates = task_state.attempt.deviates
-    deviations = run_lookup.deviations(services, context.run, task.id) if deviates else Deviations()
+    deviations = run_lookup.deviations(services, context.run, task.id) if task_state.attempt.deviates else Deviations()
     waiting = (state.decisions[d] for d in task_state.decisions if d in state.decisions and d not in state.answers)
     until = (question.get("until") for question in waiting)
     return Circumstances(
