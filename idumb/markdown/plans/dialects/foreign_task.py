@@ -310,19 +310,16 @@ def items(part: Piece) -> Iterator[Piece]:
     text, at = part
     lines = [(match[0], at + match.start()) for match in re.finditer(r"[^\n]*\n?", text) if match[0]]
     top = min((len(line) - len(line.lstrip()) for line, _ in lines if ITEM.match(line)), default=0)
-    gathered: list[str] = []
-    start = at
+    found: list[tuple[int, list[str]]] = []
     for line, offset in lines:
         marker = ITEM.match(line)
         if marker and len(line) - len(line.lstrip()) <= top:
-            if words := flat("".join(gathered)):
-                yield Piece(words, start)
-            gathered, start = [line[marker.end() :]], offset
+            found.append((offset, [line[marker.end() :]]))
+        elif found:
+            found[-1][1].append(line)
         else:
-            start = start if gathered else offset
-            gathered.append(line)
-    if words := flat("".join(gathered)):
-        yield Piece(words, start)
+            found.append((offset, [line]))
+    return (Piece(words, start) for start, gathered in found if (words := flat("".join(gathered))))
 
 
 def flat(text: str) -> str:

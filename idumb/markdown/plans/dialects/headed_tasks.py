@@ -171,20 +171,14 @@ class _Label(NamedTuple):
 
 def _labelled(rows: list[Line]) -> Iterator[tuple[str, int, Piece]]:
     """Yield the name, the place of the label and the value of each known field."""
-    current: _Label | None = None
-    value: list[str] = []
-    start = 0
+    found: list[tuple[_Label, int, list[str]]] = []
     for row in rows:
         label = None if row.fenced else _label(row)
-        if label is None or (current is not None and not _ends(current, label)):
-            value.append(row.text)
-            continue
-        if current is not None and current.name:
-            yield current.name, current.at, Piece("\n".join(value), start)
-        current = label
-        value, start = [row.text[label.inner :]], row.at + label.inner
-    if current is not None and current.name:
-        yield current.name, current.at, Piece("\n".join(value), start)
+        if label is not None and (not found or _ends(found[-1][0], label)):
+            found.append((label, row.at + label.inner, [row.text[label.inner :]]))
+        elif found:
+            found[-1][2].append(row.text)
+    return ((label.name, label.at, Piece("\n".join(value), at)) for label, at, value in found if label.name)
 
 
 def _ends(current: _Label, label: _Label) -> bool:
