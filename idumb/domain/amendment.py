@@ -1,4 +1,4 @@
-"""Amendments: how a person changes a locked plan, what that changes, and which changes the contract forbids."""
+"""Amendments: how a person changes a locked plan, and which changes the contract forbids."""
 
 from __future__ import annotations
 

@@ -10,6 +10,7 @@ from msgspec import Struct
 from idumb.domain.contract import Contract
 from idumb.domain.plans.plan import PLACES, Plan, Task, plain
 
+_NOTHING: tuple[Any, ...] = (None, [], {}, "", False)
 Fields = Mapping[str, tuple[Any, Any]]
 """The changed fields: old and new, as plain JSON values."""
 
@@ -172,7 +173,7 @@ def _entry(value: Any) -> str:
     """Describe an entry of a list; an object by its values: `create a.py`, `AC-1 it is there check test -e a.py`."""
     if not isinstance(value, Mapping):
         return _short(value)
-    return " ".join(_short(item) for item in value.values() if item not in (None, [], {}, "", False))
+    return " ".join(_short(item) for item in value.values() if item not in _NOTHING)
 
 
 def _short(value: Any) -> str:
@@ -180,9 +181,7 @@ def _short(value: Any) -> str:
     if value is None or value in ([], {}, ""):
         return "none"
     if isinstance(value, Mapping):
-        return ", ".join(
-            f"{key} {_short(item)}" for key, item in value.items() if item not in (None, [], {}, "", False)
-        )
+        return ", ".join(f"{key} {_short(item)}" for key, item in value.items() if item not in _NOTHING)
     if isinstance(value, list):
         return ", ".join(_short(item) for item in value)
     return str(value)
