@@ -291,10 +291,10 @@ def _scalar(node: Node) -> Any:
     return float(text) if _DECIMAL.fullmatch(text) else text
 
 
-def _data(node: Node, _: Place) -> dict[str, Any]:
+def _data(node: Node, _: Place) -> Any:
     if not is_map(node):
         raise BadValue(node)
-    return {key.value: anything(below) for key, below in node.pairs}
+    return anything(node)
 
 
 DATA = ValueType("keys with values", _data, schema={"type": "object"})
