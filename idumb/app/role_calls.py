@@ -180,10 +180,10 @@ def ensure_consent(services: Services, need: Need, *, approve: Collection[str]) 
     open_parts = missing_consent(services, need)
     asking.require_known(services, need, approve, agreed=not open_parts)
     if open_parts:
-        asking.ask(services, need, open_parts, consent_subject(services, need, open_parts), approve)
+        asking.ask(services, need, open_parts, consent_text(services, need, open_parts), approve)
 
 
-def consent_subject(services: Services, need: Need, open_parts: Sequence[Change]) -> ConsentText:
+def consent_text(services: Services, need: Need, open_parts: Sequence[Change]) -> ConsentText:
     names = [name for name in need.parts if name in agent.ROLES]
     what = f"Ask the {', '.join(names)}"
     return ConsentText(
@@ -216,5 +216,5 @@ def _require_consent(services: Services, filled: ResolvedRole) -> None:
     need = needs.of_roles(services, [filled.role])
     open_parts = missing_consent(services, need)
     if open_parts:
-        words = consent_subject(services, need, open_parts)
-        raise asking.refusal(need, open_parts, words, asking.question(services, need, words))
+        text = consent_text(services, need, open_parts)
+        raise asking.refusal(need, open_parts, text, asking.question(services, need, text))

@@ -58,10 +58,10 @@ def ensure(services: Services, contract: Contract, request: RunRequest) -> None:
         for name, problem in needs.unusable(services, contract):
             raise needs.cannot_start(name, problem) from problem
         asked = missing if need.digest in approve or judged else work
-        subject = _consent_text(services, contract, need, asked, dry_run=dry_run)
-        asking.ask(services, need, asked, subject, approve)
+        text = _consent_text(services, contract, need, asked, dry_run=dry_run)
+        asking.ask(services, need, asked, text, approve)
     elif judges and judged and (need.digest in approve or (not approve and services.asker.interactive)):
-        asking.ask(services, need, judges, role_calls.consent_subject(services, need, judges), approve)
+        asking.ask(services, need, judges, role_calls.consent_text(services, need, judges), approve)
     if not dry_run:
         phase_grants.require_accepted(services, contract, strict=strict, asks=not strict)
 
@@ -102,18 +102,18 @@ def _consent_text(
     )
 
 
-def why_void(services: Services, kept: Unanswered) -> str:
+def why_void(services: Services, asked: Unanswered) -> str:
     """Return why a question that waits can no longer be answered; "" if it can."""
     try:
-        need = needs.of_roles(services, [name for name in kept.parts if name in agent.ROLES])
+        need = needs.of_roles(services, [name for name in asked.parts if name in agent.ROLES])
         parts, is_open = need.parts, bool(role_calls.missing_consent(services, need))
-        if kept.phase:
-            contract = loading.require_contract(services, kept.phase)
+        if asked.phase:
+            contract = loading.require_contract(services, asked.phase)
             parts = {**needs.of_work(services, contract), **need.parts}
             is_open = bool(PhaseGrants(services, contract).missing(parts))
     except (InputError, Refusal, AdapterError) as problem:
         return problem.message.rstrip(".")
-    changes = grants.changes(kept.parts, {name: each for name, each in parts.items() if name in kept.parts})
+    changes = grants.changes(asked.parts, {name: each for name, each in parts.items() if name in asked.parts})
     if changes:
         return f"these changed since it was asked: {'; '.join(change.words for change in changes)}"
     return "" if is_open else "consent was given since it was asked"

@@ -65,7 +65,7 @@ Audit trail: idumb log --run {{failure.run}}
 Summary: {{place}}
 {phrases.UNCOMMITTED}
 """
-_REHEARSED = f"""
+_DRY_RUN = f"""
 Dry run of phase {{phase}}: the run would be {{outcome}}. Nothing was changed.
 Reason: {{reason}}
 {{dry_run.tasks:?}}
@@ -117,7 +117,7 @@ def ended(data: phrases.Data) -> str:
     record, failure = data.get("verification"), data.get("failure") or {}
     said = phrases.verification(record) if record else None
     if "dry_run" in data:
-        lines = [*forms.fill(_REHEARSED, {**data, "said": said}), *phrases.commands(data)]
+        lines = [*forms.fill(_DRY_RUN, {**data, "said": said}), *phrases.commands(data)]
         return phrases.text_of([*lines, ""]) + str(data["dry_run"]["diff"])
     if "prepared" in data:
         return phrases.text_of([*forms.fill(_PREPARED, data), *phrases.commands(data)])
