@@ -157,7 +157,7 @@ class ProjectFiles(RootedFiles):
             return None
         return data.decode("utf-8", "surrogateescape") if len(data) <= _LARGEST else None
 
-    def files(self, folder: str) -> tuple[str, ...]:
+    def below(self, folder: str) -> tuple[str, ...]:
         """Return every regular file below `folder`, sorted, without following links."""
         top = os.path.join(self._root, folder)
         paths: list[str] = []

@@ -78,7 +78,7 @@ def _require_alone(services: Services) -> None:
 
 def _going(services: Services, *, files: bool) -> dict[str, Any]:
     """Return what will be removed and what stays."""
-    present = services.files.files(_FILES)
+    present = services.files.below(_FILES)
     stays = [
         *_STAYS,
         *([f"{_FILES}/ with {len(present)} files (--files removes it too)"] if present and not files else []),

@@ -144,7 +144,7 @@ def _pending_imports(services: Services) -> tuple[tuple[OldFile, bytes], ...]:
     imported = {
         (f["path"], f["digest"]) for event in services.log.events(kind=IMPORTED) for f in event.payload["files"]
     }
-    read = (state_file.of_path(services, path) for path in services.files.files(state_file.FOLDER))
+    read = (state_file.of_path(services, path) for path in services.files.below(state_file.FOLDER))
     files = (file for file in read if file is not None)
     return tuple((old, data) for old, data in files if (old.path, old.digest) not in imported)
 

@@ -54,7 +54,7 @@ def remove(places: Sequence[Place], *, dry_run: bool = False) -> Result:
 def _change(place: Place, shipped: Mapping[str, str], *, dry_run: bool) -> list[Row]:
     """Make the files of a place those that are shipped, and return what was done with each."""
     rows = []
-    files = (path.removeprefix(f"{place.folder}/") for path in place.files.files(place.folder))
+    files = (path.removeprefix(f"{place.folder}/") for path in place.files.below(place.folder))
     ours = (file for file in files if hosts.is_named_like_ours(place.host, file))
     for file in dict.fromkeys((*shipped, *ours)):
         path, text = f"{place.folder}/{file}", shipped.get(file)
