@@ -237,12 +237,6 @@ class Program:
 @contextlib.contextmanager
 def _opened(stdin: bytes | int | None) -> Iterator[int]:
     """Yield a descriptor of the input. It is closed afterwards: the program has its own."""
-    if isinstance(stdin, bytes):
-        with atomic_write.unnamed(stdin) as stream:
-            yield stream.fileno()
-        return
-    source = os.open(os.devnull, os.O_RDONLY) if stdin is None else stdin
-    try:
-        yield source
-    finally:
-        os.close(source)
+    source = os.devnull if stdin is None else stdin
+    with atomic_write.unnamed(source) if isinstance(source, bytes) else open(source, "rb") as stream:
+        yield stream.fileno()
