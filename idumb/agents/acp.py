@@ -88,9 +88,9 @@ class AcpAgent(KnownProgram):
     def _result(
         self, request: AgentRequest, client: Client, finished: child_process.Finished, transcript: str | None
     ) -> AgentResult:
-        ending = of_process(finished)
+        process = of_process(finished)
         if client.over and not finished.timed_out:  # how it ends after its answer says nothing
-            ending |= {"cause": None, "crashed": False}
+            process |= {"cause": None, "crashed": False}
         reply = self._redact(client.reply)
         errors = finished.errors.text(self._redact) if finished.errors is not None else ""
         ended, message, failure = self._ending(client, finished, last_words(errors))
@@ -111,7 +111,7 @@ class AcpAgent(KnownProgram):
             failure=failure,
             reply=reply,
             model=client.model if client.used or client.stop is not None else None,
-            **ending,
+            **process,
         )
 
     def _ending(self, client: Client, finished: child_process.Finished, last: str) -> Ending:
