@@ -16,16 +16,21 @@ from collections.abc import Iterator
 from idumb.domain import errors, paths
 from idumb.domain.action import Action
 from idumb.git.discover import Worktree
-from idumb.system import machine, private_folders, user_folders
+from idumb.system import atomic_write, clock, machine, private_folders, user_folders
 
 REHEARSAL = "rehearsal"
 """The name of a dry run's working tree."""
 COPIES = "rehearsals"
 """The folder of the repositories of dry runs, beside the checkouts."""
 _SHORT = 16  # of the repository's id: programs create sockets in a checkout, and their paths must be short
+_PLACE = re.compile(f"[0-9a-f]{{{_SHORT}}}")
 _ASIDE = ".aside-"
 _RECORD = "folder"
-OURS = re.compile(r".*-[a-z]+-[0-9a-f]{4}[0-9](\.(aside|moved)-[0-9a-f]{8})?|rehearsals|repository")
+_OWNER = "repository"
+"""The file beside the checkouts with the path of their repository's git folder; its time is that of the last use."""
+_KEPT = 30 * 24 * 3600 * 1_000_000_000
+"""Nanoseconds for which the checkouts of a deleted repository are kept."""
+_OURS = re.compile(r".*-[a-z]+-[0-9a-f]{4}[0-9](\.(aside|moved)-[0-9a-f]{8})?|rehearsals|repository")
 """Names beside a checkout: of others, and of dry runs."""
 
 
@@ -52,6 +57,19 @@ def prepare(user: Worktree) -> str:
         if _ASIDE in name:  # of a killed command, or it could not be removed then
             private_folders.try_to_remove(os.path.join(place, name))
     return place
+
+
+def note_use(user: Worktree, place: str) -> None:
+    """Note whose checkouts a folder has. Remove those of deleted repositories, a while after their last use."""
+    atomic_write.write(os.path.join(place, _OWNER), os.fsencode(user.common_dir), durable=False, mode=0o600)
+    above = os.path.dirname(place)
+    for other in (os.path.join(above, name) for name in os.listdir(above) if _PLACE.fullmatch(name)):
+        owner = read(os.path.join(other, _OWNER))
+        if not os.path.isabs(owner) or os.path.lexists(owner):
+            continue
+        used = os.lstat(os.path.join(other, _OWNER)).st_mtime_ns
+        if clock.nanoseconds() - used > _KEPT and all(map(_OURS.fullmatch, os.listdir(other))):
+            private_folders.try_to_remove(other)
 
 
 def folder_of(user: Worktree) -> str:
@@ -159,7 +177,7 @@ class Folder:
         """Remove what programs put beside it, where tools that search upward, or a path with `../`, would find it."""
         above = os.path.dirname(self.path)
         for name in os.listdir(above):
-            if not OURS.fullmatch(name):
+            if not _OURS.fullmatch(name):
                 private_folders.try_to_remove(os.path.join(above, name))
 
     def make(self) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import os
-import re
 from collections.abc import Callable, Iterator
 
 from idumb.domain import errors
@@ -13,15 +12,10 @@ from idumb.git.checkouts.checkout import BUILD, MARK, Additions, Checkout
 from idumb.git.checkouts.places import Pair
 from idumb.git.discover import Worktree
 from idumb.git.trees import GitTrees
-from idumb.system import atomic_write, clock, private_folders
+from idumb.system import private_folders
 
 MOST = 4
 """Pairs of checkouts of one repository."""
-_PLACE = re.compile("[0-9a-f]{16}")
-_OWNER = "repository"
-"""The file beside the checkouts with the path of their repository's git folder; its time is that of the last use."""
-_KEPT = 30 * 24 * 3600 * 1_000_000_000
-"""Nanoseconds for which the checkouts of a deleted repository are kept."""
 
 
 class Checkouts:
@@ -89,9 +83,7 @@ def take(user: Worktree) -> Pair:
     """Lock a free pair. Refusal `checkout.busy` if other commands use all, `checkout.unusable` without a place."""
     holders = list[str]()
     for pair in free(user, holders.append):
-        owner = os.path.join(pair.place, _OWNER)
-        atomic_write.write(owner, os.fsencode(user.common_dir), durable=False, mode=0o600)
-        _remove_of_deleted(os.path.dirname(pair.place))
+        places.note_use(user, pair.place)
         return pair
     raise errors.Refusal(
         "checkout.busy",
@@ -118,14 +110,3 @@ def free(user: Worktree, held: Callable[[str], None] = lambda _: None) -> Iterat
             os.close(lock)
             raise
         yield Pair(user, place, number, lock)
-
-
-def _remove_of_deleted(above: str) -> None:
-    """Remove the checkouts of repositories that no longer exist, a while after their last use."""
-    for place in (os.path.join(above, name) for name in os.listdir(above) if _PLACE.fullmatch(name)):
-        owner = places.read(os.path.join(place, _OWNER))
-        if not os.path.isabs(owner) or os.path.lexists(owner):
-            continue
-        used = os.lstat(os.path.join(place, _OWNER)).st_mtime_ns
-        if clock.nanoseconds() - used > _KEPT and all(map(places.OURS.fullmatch, os.listdir(place))):
-            private_folders.try_to_remove(place)
