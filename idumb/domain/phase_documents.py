@@ -1,4 +1,4 @@
-"""Handwritten texts about a phase: questions and answers, success criteria, and headings.
+"""Handwritten texts about a phase: questions with their answers, and success criteria.
 
 Questions are asked before a plan is written; the context file of the phase holds them with their answers. Success
 criteria may be stated in the roadmap and in the context file; nothing in them is ever run.
@@ -55,7 +55,7 @@ def without_open(text: str) -> str:
             del lines[part.start - 1 : part.end]
     kept = "".join(lines)
     bare = _bare(kept)
-    heads = levels(bare)
+    heads = _levels(bare)
     return kept if any(line.strip() and n not in heads for n, line in enumerate(bare)) else ""
 
 
@@ -134,7 +134,7 @@ def _parts(lines: list[str]) -> Iterator[_Part]:
     section = _section(lines)
     if section is None:
         return
-    heads = [n for n, level in levels(lines).items() if section[0] < n < section[1] and level <= 3]
+    heads = [n for n, level in _levels(lines).items() if section[0] < n < section[1] and level <= 3]
     for at, following in pairwise([*heads, section[1]]):
         match = _ASKED.fullmatch(lines[at].rstrip())
         if match is not None:
@@ -143,7 +143,7 @@ def _parts(lines: list[str]) -> Iterator[_Part]:
 
 def _section(lines: list[str]) -> tuple[int, int] | None:
     """Return the line of the section's heading and the line after its end."""
-    heads = levels(lines)
+    heads = _levels(lines)
     start = next((n for n in heads if lines[n].rstrip() == SECTION), None)
     if start is None:
         return None
@@ -200,7 +200,7 @@ def success_criteria(text: str) -> tuple[str, ...]:
 def _items(lines: list[str]) -> Iterator[str]:
     in_list = False
     before: list[str] = []
-    for _, line in unfenced(lines):
+    for _, line in _unfenced(lines):
         heading, label, item = _TITLED.fullmatch(line), _LABEL.fullmatch(line), _ITEM.fullmatch(line)
         if in_list and item is None and line.strip() and line[:1].isspace() and before:
             before.append(line.strip())
@@ -220,12 +220,12 @@ def _items(lines: list[str]) -> Iterator[str]:
         yield " ".join(before)
 
 
-def levels(lines: Sequence[str]) -> dict[int, int]:
+def _levels(lines: Sequence[str]) -> dict[int, int]:
     """Return the heading levels by line (from 0). `lines` have no line ends."""
-    return {number: len(heading[1]) for number, line in unfenced(lines) if (heading := _HEADING.match(line))}
+    return {number: len(heading[1]) for number, line in _unfenced(lines) if (heading := _HEADING.match(line))}
 
 
-def unfenced(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
+def _unfenced(lines: Sequence[str]) -> Iterator[tuple[int, str]]:
     """Yield the lines that are in no fence and in no comment, with their numbers."""
     mark, hidden = "", False
     for number, line in enumerate(lines):

@@ -49,7 +49,7 @@ def every(project: bytes | None, user: bytes | None) -> tuple[Setting, ...]:
 
 def overridden(settings: Iterable[Setting]) -> Iterator[Setting]:
     """Yield the settings with the values of variables."""
-    variables = {".".join(names): row for names, row in variables_given().items()}
+    variables = {".".join(names): row for names, row in _variables_given().items()}
     for one in settings:
         variable, value = variables.get(one.name, ("", ""))
         yield one._replace(value=value, source=variable) if variable and not one.of_user else one
@@ -125,7 +125,7 @@ def _require_free(names: _Names, given: str, hint: str) -> None:
         raise InputError("config.variable", words, hint=hint)
 
 
-def variables_given() -> dict[_Names, tuple[str, str]]:
+def _variables_given() -> dict[_Names, tuple[str, str]]:
     """Return variable and value of each setting that has one now. InputError `config.variable` if it may have none.
 
     A variable without a value says nothing, like a key without one in a file.
@@ -141,7 +141,7 @@ def variables_given() -> dict[_Names, tuple[str, str]]:
 def load(root: str) -> Settings:
     """Return the settings of the repository at `root` with those of variables. Raises InputError with findings."""
     chosen = configuration.load(root)
-    for names, (variable, value) in variables_given().items():
+    for names, (variable, value) in _variables_given().items():
         chosen = _with(chosen, _read(names, value, variable, f"Correct or unset {variable}"), names)
     return chosen
 
