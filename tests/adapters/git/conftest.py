@@ -30,17 +30,22 @@ def content(trees: GitTrees, tree: str, path: str) -> bytes:
     return trees.read(entry.oid)
 
 
-def edited(
-    sandbox: GitSandbox, trees: GitTrees, before: Mapping[str, str | bytes], after: Mapping[str, str | bytes | None]
-) -> tuple[str, str]:
-    """Return the tree with the files `before`, and that after others were written, or removed if they are None."""
-    sandbox.write_all(before)
-    base = trees.scan()
-    for path, content in after.items():
+def change(sandbox: GitSandbox, files: Mapping[str, str | bytes | None]) -> None:
+    """Write these files, and remove those that are None."""
+    for path, content in files.items():
         if content is None:
             sandbox.remove(path)
         else:
             sandbox.write(path, content)
+
+
+def edited(
+    sandbox: GitSandbox, trees: GitTrees, before: Mapping[str, str | bytes], after: Mapping[str, str | bytes | None]
+) -> tuple[str, str]:
+    """Return the tree with the files `before`, and that after the change to `after`."""
+    sandbox.write_all(before)
+    base = trees.scan()
+    change(sandbox, after)
     return base, trees.scan()
 
 
@@ -53,3 +58,10 @@ def trees(sandbox: GitSandbox) -> GitTrees:
 def history(sandbox: GitSandbox) -> Iterator[GitHistory]:
     with checkouts.committing(sandbox) as history:
         yield history
+
+
+@pytest.fixture
+def repo(sandbox: GitSandbox) -> GitSandbox:
+    """The sandbox with a commit of the file `a`."""
+    sandbox.commit_with({"a": "1\n"})
+    return sandbox

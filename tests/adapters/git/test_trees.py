@@ -133,7 +133,7 @@ OUTSIDE = ["/etc/passwd", "/", "..", "../a.txt", "d/../../x", "to-out", "d/to-ou
 
 
 @pytest.fixture
-def repo(sandbox: GitSandbox) -> GitSandbox:
+def linked(sandbox: GitSandbox) -> GitSandbox:
     sandbox.write_all({"a.txt": "a\n", "d/e/b.txt": "b\n"})
     sandbox.link("to-a", "a.txt")
     sandbox.link("circle", "circle")
@@ -143,23 +143,23 @@ def repo(sandbox: GitSandbox) -> GitSandbox:
 
 
 @every("target", [*INSIDE, *OUTSIDE])
-def test_a_link_that_leads_out_is_reported_with_its_target(repo: GitSandbox, trees: GitTrees, target: str) -> None:
-    (repo.root / "link").unlink(missing_ok=True)
-    repo.link("link", target)
+def test_a_link_that_leads_out_is_reported_with_its_target(linked: GitSandbox, trees: GitTrees, target: str) -> None:
+    (linked.root / "link").unlink(missing_ok=True)
+    linked.link("link", target)
     assert trees.outside_target("link") == (target if target in OUTSIDE else None)
 
 
 def test_the_location_of_the_link_decides_and_an_absolute_one_leads_out_of_every_clone(
-    repo: GitSandbox, trees: GitTrees
+    linked: GitSandbox, trees: GitTrees
 ) -> None:
-    inside = str(repo.root / "a.txt")
+    inside = str(linked.root / "a.txt")
     for name, target in {"d/e/up": "../../a.txt", "d/e/out": "../../../a.txt", "link": inside}.items():
-        repo.link(name, target)
+        linked.link(name, target)
     assert [trees.outside_target(name) for name in ("d/e/up", "d/e/out", "link")] == [None, "../../../a.txt", inside]
 
 
 def test_a_file_names_places_that_only_this_machine_has(
-    repo: GitSandbox, trees: GitTrees, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    linked: GitSandbox, trees: GitTrees, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Only absolute paths that exist count, and not those of the system."""
     home = tmp_path / "home"
@@ -168,9 +168,9 @@ def test_a_file_names_places_that_only_this_machine_has(
     monkeypatch.setenv("HOME", str(home))
     monkeypatch.setattr("idumb.git.trees._TEMPORARY", ())
     monkeypatch.setattr("tempfile.tempdir", str(home))
-    inside = f"{repo.root}/a.txt"
-    words = f'open("{inside}") {repo.root}. {home}/data.txt {home}/none {home} /usr/bin x{inside} ./{inside} a.txt'
-    assert trees.places_of_machine(words.encode()) == {inside, str(repo.root), f"{home}/data.txt"}
+    inside = f"{linked.root}/a.txt"
+    words = f'open("{inside}") {linked.root}. {home}/data.txt {home}/none {home} /usr/bin x{inside} ./{inside} a.txt'
+    assert trees.places_of_machine(words.encode()) == {inside, str(linked.root), f"{home}/data.txt"}
 
 
 @pytest.fixture
