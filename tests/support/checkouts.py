@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -66,3 +67,8 @@ def show(checkout: Checkout, sandbox: GitSandbox, revision: str = "HEAD") -> Pat
 
 def names(place: str | Path) -> list[str]:
     return sorted(os.listdir(place))
+
+
+def run(command: str, checkout: Checkout) -> str:
+    done = subprocess.run(command, cwd=checkout.top, shell=True, check=True, capture_output=True, text=True)
+    return done.stdout.strip()

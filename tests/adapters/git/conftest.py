@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import pytest
 
 from idumb.git import discover
+from idumb.git.checkouts.checkout import Checkout
 from idumb.git.history import GitHistory
 from idumb.git.trees import GitTrees
 from tests.support import checkouts
 from tests.support.gitrepo import GitSandbox
 
+Take = Callable[..., Checkout]
 REF = "refs/idumb/worktrees/main/runs/r1/T1/1/base"
 
 
@@ -65,3 +68,17 @@ def repo(sandbox: GitSandbox) -> GitSandbox:
     """The sandbox with a commit of the file `a`."""
     sandbox.commit_with({"a": "1\n"})
     return sandbox
+
+
+@pytest.fixture
+def proof(sandbox: GitSandbox) -> Iterator[Take]:
+    """Yield what takes a checkout, once the sandbox is as the test wants it."""
+    taken = list[Checkout]()
+
+    def take(*arguments: str, **options: Any) -> Checkout:
+        taken.append(checkouts.create(sandbox, *arguments, **options))
+        return taken[-1]
+
+    yield take
+    for checkout in taken:
+        checkouts.close(checkout)

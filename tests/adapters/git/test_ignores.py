@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import subprocess
 from pathlib import Path
 
 import pytest
@@ -43,7 +42,7 @@ def test_rules_written_into_the_git_folder_of_a_checkout_do_not_apply(sandbox: G
     checkout = checkouts.create(sandbox)
     root = checkouts.show(checkout, sandbox)
     (root / ".git/info/exclude").write_text("hidden\n")
-    subprocess.run(["git", "config", "core.excludesFile", str(root / "rules")], cwd=root, check=True)
+    checkouts.run(f"git config core.excludesFile {root}/rules", checkout)
     for name in ("rules", "hidden", "x.swp", "x.log"):
         (root / name).write_text("hidden-too\n")
     assert names(sandbox, checkout.trees.scan()) == ["a", "hidden", "rules"]
