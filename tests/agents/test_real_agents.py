@@ -154,8 +154,7 @@ def test_a_real_agent_edits_in_its_workspace_runs_no_commands_and_judges_without
     name: str, project: Project
 ) -> None:
     """R-ADAPT-2: the limits of docs/agents.md; Codex runs commands, inside its sandbox."""
-    project.repo.write_all({"kept.txt": "kept\n", "text.txt": "old\n"})
-    project.repo.commit()
+    project.repo.commit_with({"kept.txt": "kept\n", "text.txt": "old\n"})
     installed.configure(project, name, {"validator": "real"})
     files = "create `builder.txt`" + ", create `ran.txt`, delete `kept.txt`, modify `text.txt`" * (name == "codex")
     project.plan([task("T1-01", files=files, check="test -s builder.txt")])

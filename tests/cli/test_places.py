@@ -35,8 +35,7 @@ def lives(project: Project) -> None:
 
 def repository(folder: Path) -> Project:
     repo = GitSandbox.create(folder)
-    repo.write("README.md", "mine\n")
-    repo.commit()
+    repo.commit_with({"README.md": "mine\n"})
     return Project(repo, folder)
 
 
@@ -71,8 +70,7 @@ def test_a_home_that_is_the_repository_needs_to_ignore_the_state_folder(
     monkeypatch.delenv("XDG_STATE_HOME", raising=False)
     error, _ = refused(project, "init", exit=4, code="git.holds-state")
     assert str(tmp_path / ".local/state/idumb") in str(error["message"])
-    project.repo.write(".gitignore", "/.local/state/idumb/\n")
-    project.repo.commit()
+    project.repo.commit_with({".gitignore": "/.local/state/idumb/\n"})
     lives(project)
 
 
@@ -96,8 +94,7 @@ SUB = "vendor/sub"
 def _with_submodule(sandbox: GitSandbox) -> Project:
     library = GitSandbox.create(sandbox.root.parent / "library")
     library.write("lib.txt", "lib\n")
-    library.write("other.txt", "other\n")
-    library.commit()
+    library.commit_with({"other.txt": "other\n"})
     sandbox.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library.root), SUB)
     sandbox.commit()
     project = projects.create(sandbox)

@@ -153,8 +153,7 @@ def test_a_task_whose_check_a_later_task_breaks_is_never_verified_silently(proje
 
 def test_init_proposes_the_folders_of_installed_dependencies(sandbox: GitSandbox) -> None:
     sandbox.write_all({".gitignore": "node_modules\nvendor\n", "package.json": "{}\n", "vendor.txt": "x\n"})
-    sandbox.write_all({"node_modules/a/index.js": "x\n"})
-    sandbox.commit()
+    sandbox.commit_with({"node_modules/a/index.js": "x\n"})
     project = Project(sandbox, sandbox.root)
     answer = project.json("init")
     assert answer.data["provided"] == ["node_modules"]
@@ -177,8 +176,7 @@ def test_init_proposes_the_folders_of_installed_dependencies(sandbox: GitSandbox
 def test_init_proposes_what_installs_dependencies(sandbox: GitSandbox) -> None:
     """It writes the proposal as a comment."""
     manifests = {"package.json": '{"dependencies": {"a": "1"}}\n', "package-lock.json": "{}\n"}
-    sandbox.write_all({".gitignore": "node_modules\n", "go.mod": "module x\nrequire a v1\n", **manifests})
-    sandbox.commit()
+    sandbox.commit_with({".gitignore": "node_modules\n", "go.mod": "module x\nrequire a v1\n", **manifests})
     project = Project(sandbox, sandbox.root)
     answer = project.json("init")
     assert (answer.data["provided"], answer.data["proposed"]) == ([], ["npm ci", "go mod download"])

@@ -26,16 +26,14 @@ from tests.support.subfolders import SubProject, unchanged
 @pytest.fixture
 def below(sandbox: GitSandbox) -> Project:
     """The folder `app/src` of a repository in which idumb is not set up."""
-    sandbox.write("app/src/main.py", "pass\n")
-    sandbox.commit()
+    sandbox.commit_with({"app/src/main.py": "pass\n"})
     return Project(sandbox, sandbox.root / "app/src")
 
 
 @pytest.fixture
 def api(sandbox: GitSandbox) -> SubProject:
     """A project in `apps/api`, with a plan, beside a file of the user in `apps/web`."""
-    sandbox.write("apps/web/page.txt", "page\n")
-    sandbox.commit()
+    sandbox.commit_with({"apps/web/page.txt": "page\n"})
     project = subfolders.create(sandbox, "apps/api")
     project.plan([making("T1-01", "a.txt"), making("T1-02", "d/b.txt", after="T1-01")])
     sandbox.write("apps/web/page.txt", "edited\n")
@@ -156,8 +154,7 @@ Both = tuple[SubProject, SubProject]
 
 
 def _side_by_side(sandbox: GitSandbox) -> Project:
-    sandbox.write_all({"top.txt": "top\n", "apps/web/page.txt": "page\n", "apps/web/old.txt": "old\n"})
-    sandbox.commit()
+    sandbox.commit_with({"top.txt": "top\n", "apps/web/page.txt": "page\n", "apps/web/old.txt": "old\n"})
     api, web = subfolders.create(sandbox, "apps/api"), subfolders.create(sandbox, "apps/web")
     for project in (api, web):
         project.plan(TASKS)
