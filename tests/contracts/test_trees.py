@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Protocol
 
 import pytest
@@ -16,6 +17,8 @@ from tests.support.errors import refusing
 from tests.support.gitrepo import GitSandbox
 from tests.support.memory_repository import MemoryHistory, MemoryRepository, MemoryTrees
 
+Changes = Mapping[str, bytes | None]
+"""What each file becomes; one that is None is removed."""
 REF = "refs/idumb/worktrees/main/runs/r1/T1/1/base"
 
 
@@ -25,11 +28,10 @@ class Folder(Protocol):
     trees: GitTrees | MemoryTrees
     history: GitHistory | MemoryHistory
 
-    def write(self, path: str, data: bytes) -> None: ...
-    def remove(self, path: str) -> None: ...
+    def change(self, files: Changes) -> None: ...
     def files(self) -> dict[str, bytes]: ...
     def ignore(self, path: str) -> None: ...
-    def commit(self, message: str = "work") -> str: ...
+    def commit(self) -> str: ...
 
 
 class MemoryFolder:
@@ -38,11 +40,12 @@ class MemoryFolder:
         self.trees = MemoryTrees(self.repository)
         self.history: GitHistory | MemoryHistory = MemoryHistory(self.repository)
 
-    def write(self, path: str, data: bytes) -> None:
-        self.repository.files[path] = data
-
-    def remove(self, path: str) -> None:
-        del self.repository.files[path]
+    def change(self, files: Changes) -> None:
+        for path, data in files.items():
+            if data is None:
+                del self.repository.files[path]
+            else:
+                self.repository.files[path] = data
 
     def files(self) -> dict[str, bytes]:
         return dict(self.repository.files)
@@ -50,8 +53,8 @@ class MemoryFolder:
     def ignore(self, path: str) -> None:
         self.repository.ignored.add(path)
 
-    def commit(self, message: str = "work") -> str:
-        return self.repository.commit_all(message)
+    def commit(self) -> str:
+        return self.repository.commit_all()
 
 
 def not_opened() -> Checkout:
@@ -65,11 +68,8 @@ class GitFolder:
         self.trees = GitTrees(repository)
         self.history: GitHistory | MemoryHistory = GitHistory(repository, proof=not_opened)
 
-    def write(self, path: str, data: bytes) -> None:
-        self.sandbox.write(path, data)
-
-    def remove(self, path: str) -> None:
-        self.sandbox.remove(path)
+    def change(self, files: Changes) -> None:
+        self.sandbox.change(files)
 
     def files(self) -> dict[str, bytes]:
         tree = self.sandbox.root
@@ -80,8 +80,8 @@ class GitFolder:
         with (self.sandbox.git_dir / "info/exclude").open("a") as rules:
             rules.write(f"/{path}\n")
 
-    def commit(self, message: str = "work") -> str:
-        return self.sandbox.commit(message)
+    def commit(self) -> str:
+        return self.sandbox.commit()
 
 
 class ProjectFolder(GitFolder):
@@ -98,11 +98,8 @@ class ProjectFolder(GitFolder):
         self.trees = GitTrees(project.worktree, folder=self.NAME)
         self.history: GitHistory | MemoryHistory = GitHistory(project.worktree, project=project, proof=not_opened)
 
-    def write(self, path: str, data: bytes) -> None:
-        self.sandbox.write(f"{self.NAME}/{path}", data)
-
-    def remove(self, path: str) -> None:
-        self.sandbox.remove(f"{self.NAME}/{path}")
+    def change(self, files: Changes) -> None:
+        super().change({f"{self.NAME}/{path}": data for path, data in files.items()})
 
     def files(self) -> dict[str, bytes]:
         assert self.sandbox.read("apps/web/page.txt") == "page\n"
@@ -111,8 +108,8 @@ class ProjectFolder(GitFolder):
     def ignore(self, path: str) -> None:
         super().ignore(f"{self.NAME}/{path}")
 
-    def commit(self, message: str = "work") -> str:
-        return self.sandbox.commit(message, self.NAME)
+    def commit(self) -> str:
+        return self.sandbox.commit("work", self.NAME)
 
 
 @pytest.fixture(params=[MemoryFolder, GitFolder, ProjectFolder], ids=["memory", "git", "project"])
@@ -122,29 +119,31 @@ def folder(request: pytest.FixtureRequest, sandbox: GitSandbox) -> Folder:
     return implementation
 
 
+def scanned(folder: Folder, files: Changes) -> str:
+    folder.change(files)
+    return folder.trees.scan()
+
+
+def committed(folder: Folder, files: Changes) -> str:
+    folder.change(files)
+    return folder.commit()
+
+
 def kinds(folder: Folder, old: str, new: str) -> dict[str, str]:
     return {change.path: change.kind for change in folder.trees.changes(old, new)}
 
 
 def test_a_scan_of_the_same_files_is_the_same_tree(folder: Folder) -> None:
-    folder.write("a", b"1")
-    first = folder.trees.scan()
-    folder.write("a", b"2")
-    assert folder.trees.scan() != first
-    folder.write("a", b"1")
-    assert folder.trees.scan() == first
+    first = scanned(folder, {"a": b"1"})
+    assert scanned(folder, {"a": b"2"}) != first
+    assert scanned(folder, {"a": b"1"}) == first
 
 
 def test_changes_name_what_was_created_modified_and_deleted_in_the_order_of_paths_with_both_entries(
     folder: Folder,
 ) -> None:
-    for path in ("b", "a/kept", "c"):
-        folder.write(path, b"1")
-    old = folder.trees.scan()
-    folder.write("z", b"new")
-    folder.write("b", b"2")
-    folder.remove("c")
-    new = folder.trees.scan()
+    old = scanned(folder, dict.fromkeys(("b", "a/kept", "c"), b"1"))
+    new = scanned(folder, {"z": b"new", "b": b"2", "c": None})
     assert list(kinds(folder, old, new).items()) == [("b", "modified"), ("c", "deleted"), ("z", "created")]
     assert kinds(folder, new, old) == {"b": "modified", "c": "created", "z": "deleted"}
     entries = [(folder.trees.entry(old, path), folder.trees.entry(new, path)) for path in ("b", "c", "z")]
@@ -156,17 +155,14 @@ def test_changes_name_what_was_created_modified_and_deleted_in_the_order_of_path
 
 def test_an_ignored_file_is_scanned_only_by_its_name(folder: Folder) -> None:
     folder.ignore("secret")
-    folder.write("secret", b"1")
-    folder.write("a", b"1")
-    without = folder.trees.scan()
+    without = scanned(folder, {"secret": b"1", "a": b"1"})
     assert folder.trees.ignored() == ("secret",)
     assert folder.trees.entry(without, "secret") is None
     assert kinds(folder, without, folder.trees.scan(["secret"])) == {"secret": "created"}
 
 
 def test_a_tree_tells_files_from_folders_and_from_nothing(folder: Folder) -> None:
-    folder.write("src/a", b"1")
-    tree = folder.trees.scan()
+    tree = scanned(folder, {"src/a": b"1"})
     assert folder.trees.is_folder(tree, "src")
     assert not folder.trees.is_folder(tree, "src/a")
     assert not folder.trees.is_folder(tree, "sr")
@@ -174,13 +170,8 @@ def test_a_tree_tells_files_from_folders_and_from_nothing(folder: Folder) -> Non
 
 
 def test_an_overlay_takes_named_paths_from_the_other_tree_and_no_others(folder: Folder) -> None:
-    folder.write("a", b"1")
-    folder.write("gone", b"1")
-    old = folder.trees.scan()
-    folder.write("a", b"2")
-    folder.write("other", b"2")
-    folder.remove("gone")
-    new = folder.trees.scan()
+    old = scanned(folder, {"a": b"1", "gone": b"1"})
+    new = scanned(folder, {"a": b"2", "other": b"2", "gone": None})
     mixed = folder.trees.overlay(new, old, ["a", "gone"])
     assert kinds(folder, old, mixed) == {"other": "created"}
     assert folder.trees.overlay(new, old, ["a", "gone", "other"]) == old
@@ -188,14 +179,8 @@ def test_an_overlay_takes_named_paths_from_the_other_tree_and_no_others(folder: 
 
 
 def test_overlays_of_several_trees_apply_one_after_the_other(folder: Folder) -> None:
-    folder.write("a", b"1")
-    folder.write("b", b"1")
-    first = folder.trees.scan()
-    folder.write("a", b"2")
-    folder.write("b", b"2")
-    second = folder.trees.scan()
-    folder.remove("a")
-    third = folder.trees.scan()
+    first, second = (scanned(folder, {"a": data, "b": data}) for data in (b"1", b"2"))
+    third = scanned(folder, {"a": None})
     mixed = folder.trees.overlay_each(third, [(second, ["a"]), (first, ["a", "b"]), (second, ["b"])])
     assert mixed == folder.trees.overlay(second, first, ["a"])
     assert folder.trees.overlay_each(mixed, [(first, ["b"]), (third, ["a"])]) == folder.trees.overlay(
@@ -205,38 +190,27 @@ def test_overlays_of_several_trees_apply_one_after_the_other(folder: Folder) -> 
 
 
 def test_a_snapshot_is_kept_under_its_ref_and_has_the_scanned_tree(folder: Folder) -> None:
-    folder.write("a", b"1")
+    folder.change({"a": b"1"})
     kept = folder.trees.snapshot(REF, "before T1")
     assert (kept.tree, kept.ref) == (folder.trees.scan(), REF)
     assert folder.history.refs("refs/idumb/") == {REF: folder.history.kept(REF)} == {REF: kept.commit}
-    folder.write("a", b"2")
+    folder.change({"a": b"2"})
     assert folder.trees.tree_at(kept.commit) == kept.tree
 
 
 def test_after_a_snapshot_and_changes_restore_brings_every_byte_back(folder: Folder) -> None:
-    folder.write("a", b"1\r\n\xff")
-    folder.write("gone/deep", b"2")
+    folder.change({"a": b"1\r\n\xff", "gone/deep": b"2"})
     before, base = folder.files(), folder.trees.snapshot(REF, "before T1").tree
-    folder.write("a", b"9")
-    folder.write("new/deep", b"n")
-    folder.remove("gone/deep")
-    tree = folder.trees.scan()
+    tree = scanned(folder, {"a": b"9", "new/deep": b"n", "gone/deep": None})
     assert folder.trees.restore(base, tree, [c.path for c in folder.trees.changes(base, tree)]) == ()
     assert folder.files() == before
     assert folder.trees.scan() == base
 
 
 def test_restore_writes_nothing_if_one_path_is_not_as_expected(folder: Folder) -> None:
-    for path in ("a", "again", "b", "c"):
-        folder.write(path, b"1")
-    base = folder.trees.scan()
-    folder.remove("again")
-    for path in ("a", "b", "c", "new"):
-        folder.write(path, b"2")
-    tree = folder.trees.scan()
-    for path in ("again", "b", "new"):
-        folder.write(path, b"mine")
-    folder.remove("c")
+    base = scanned(folder, dict.fromkeys(("a", "again", "b", "c"), b"1"))
+    tree = scanned(folder, {"again": None, **dict.fromkeys(("a", "b", "c", "new"), b"2")})
+    folder.change({"c": None, **dict.fromkeys(("again", "b", "new"), b"mine")})
     before = folder.files()
     assert folder.trees.restore(base, tree, ["a", "again", "b", "c", "new"]) == (
         Conflict("again", "was created since"),
@@ -248,27 +222,19 @@ def test_restore_writes_nothing_if_one_path_is_not_as_expected(folder: Folder) -
 
 
 def test_restore_can_be_repeated_and_a_path_that_is_restored_is_no_conflict(folder: Folder) -> None:
-    folder.write("a", b"1")
-    folder.write("b", b"1")
-    base = folder.trees.scan()
-    folder.write("a", b"2")
-    folder.write("b", b"2")
-    tree = folder.trees.scan()
-    folder.write("a", b"1")
+    base, tree = (scanned(folder, {"a": data, "b": data}) for data in (b"1", b"2"))
+    folder.change({"a": b"1"})
     assert folder.trees.restore(base, tree, ["a", "b"]) == ()
     assert folder.trees.restore(base, tree, ["a", "b"]) == ()
     assert folder.files() == {"a": b"1", "b": b"1"}
 
 
 def test_restore_writes_only_the_named_paths_and_by_force_whatever_is_there(folder: Folder) -> None:
-    folder.write("a", b"1")
-    base = folder.trees.scan()
-    for path in ("a", "other"):
-        folder.write(path, b"2")
-    tree = folder.trees.scan()
+    base = scanned(folder, {"a": b"1"})
+    tree = scanned(folder, {"a": b"2", "other": b"2"})
     assert folder.trees.restore(base, tree, ["a"]) == ()
     assert folder.files() == {"a": b"1", "other": b"2"}
-    folder.write("a", b"mine")
+    folder.change({"a": b"mine"})
     assert folder.trees.restore(base, tree, ["a"], force=True) == ()
     assert folder.files() == {"a": b"1", "other": b"2"}
 
@@ -290,19 +256,14 @@ def test_an_object_that_is_missing_is_a_refusal(folder: Folder) -> None:
 def test_before_the_first_commit_head_has_a_branch_and_no_commit(folder: Folder) -> None:
     assert (folder.history.head().commit, folder.history.head().branch) == (None, "main")
     assert folder.history.head_tree() is None
-    folder.write("a", b"1")
+    folder.change({"a": b"1"})
     assert folder.history.uncommitted(["**"]) == ("a",)
 
 
 def test_uncommitted_paths_are_those_that_differ_from_head_and_fit_the_globs(folder: Folder) -> None:
-    for path in ("a", "src/b", "src/c", "gone"):
-        folder.write(path, b"1")
     folder.ignore("ignored")
-    folder.commit()
-    folder.write("src/b", b"2")
-    folder.write("src/new", b"2")
-    folder.write("ignored", b"2")
-    folder.remove("gone")
+    committed(folder, dict.fromkeys(("a", "src/b", "src/c", "gone"), b"1"))
+    folder.change({"src/b": b"2", "src/new": b"2", "ignored": b"2", "gone": None})
     assert folder.history.uncommitted(["a", "src/**", "ignored"]) == ("src/b", "src/new")
     assert folder.history.uncommitted(["gone", "src/b"]) == ("gone", "src/b")
 
@@ -319,13 +280,8 @@ def commit(folder: Folder, *paths: str, head: str | None, message: str = "T1") -
 
 
 def test_a_commit_has_exactly_the_named_paths_as_they_are_in_the_working_tree(folder: Folder) -> None:
-    folder.write("a", b"1")
-    folder.write("b", b"1")
-    folder.write("gone", b"1")
-    head = folder.commit()
-    folder.write("a", b"2")
-    folder.write("b", b"2")
-    folder.remove("gone")
+    head = committed(folder, dict.fromkeys(("a", "b", "gone"), b"1"))
+    folder.change({"a": b"2", "b": b"2", "gone": None})
     result = commit(folder, "a", "gone", head=head)
     assert result is not None
     assert kinds(folder, folder.history.tree_of(head), folder.history.tree_of(result)) == {
@@ -337,11 +293,8 @@ def test_a_commit_has_exactly_the_named_paths_as_they_are_in_the_working_tree(fo
 
 
 def test_the_branch_does_not_move_if_head_is_not_the_expected_one(folder: Folder) -> None:
-    folder.write("a", b"1")
-    old = folder.commit()
-    folder.write("a", b"2")
-    head = folder.commit()
-    folder.write("a", b"3")
+    old, head = (committed(folder, {"a": data}) for data in (b"1", b"2"))
+    folder.change({"a": b"3"})
     made = folder.history.make(folder.history.tree_of(head), old, "T1", hooks=False)
     assert folder.history.advance(folder.history.head().branch, str(made.commit), old, "T1")
     assert folder.history.head().commit == head
@@ -350,8 +303,7 @@ def test_the_branch_does_not_move_if_head_is_not_the_expected_one(folder: Folder
 def test_trailers_are_read_from_head_back_to_a_commit_newest_first(folder: Folder) -> None:
     """Ours alone, and only in the last paragraph of a message."""
     assert folder.history.trailers_since(None) == ()
-    folder.write("a", b"1")
-    start = folder.commit()
+    start = committed(folder, {"a": b"1"})
     base = commit(folder, head=start, message="start\n\nIdumb-Task: T0\n")
     first = commit(folder, head=base, message="one\n\nReviewed-by: Pat\nIdumb-Run: r1\nIdumb-Task: T1\n")
     other = commit(folder, head=first, message="words of the user about Idumb-Run: r9")
@@ -369,10 +321,7 @@ def test_trailers_are_read_from_head_back_to_a_commit_newest_first(folder: Folde
 
 
 def test_head_descends_from_its_ancestors_alone(folder: Folder) -> None:
-    folder.write("a", b"1")
-    first = folder.commit()
-    folder.write("a", b"2")
-    second = folder.commit()
+    first, second = (committed(folder, {"a": data}) for data in (b"1", b"2"))
     assert folder.history.descends(first)
     assert folder.history.descends(second)
     assert folder.history.descends(first, second)
@@ -380,8 +329,7 @@ def test_head_descends_from_its_ancestors_alone(folder: Folder) -> None:
 
 
 def test_a_ref_is_kept_for_an_existing_commit_only(folder: Folder) -> None:
-    folder.write("a", b"1")
-    head = folder.commit()
+    head = committed(folder, {"a": b"1"})
     folder.history.keep_ref(REF, head)
     assert folder.history.refs(REF) == {REF: head}
     assert folder.history.kept(REF) == head

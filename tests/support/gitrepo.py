@@ -139,6 +139,14 @@ class GitSandbox:
         for path, content in files.items():
             self.write(path, content)
 
+    def change(self, files: Mapping[str, str | bytes | None]) -> None:
+        """Write these files, and remove those that are None."""
+        for path, content in files.items():
+            if content is None:
+                self.remove(path)
+            else:
+                self.write(path, content)
+
     def link(self, path: str, target: str) -> Path:
         place = self.root / path
         place.parent.mkdir(parents=True, exist_ok=True)

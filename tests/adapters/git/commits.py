@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 
 from idumb.app.ports import CommitAttempt
 from idumb.git.history import GitHistory
-from tests.adapters.git.conftest import change, trees_of
+from tests.adapters.git.conftest import trees_of
 from tests.support.gitrepo import GitSandbox
 
 MESSAGE = "T1-01: für alle\n\n# not a comment\n\nIdumb-Task: T1-01\nIdumb-Run: r1\n"
@@ -18,7 +18,7 @@ def hook(sandbox: GitSandbox, script: str, name: str = "pre-commit", folder: str
 
 def work(sandbox: GitSandbox, files: Mapping[str, str | None]) -> str:
     """Write these files, or remove them; return the tree that a commit of them on HEAD has."""
-    change(sandbox, files)
+    sandbox.change(files)
     return committed(sandbox, files)
 
 

@@ -33,22 +33,13 @@ def content(trees: GitTrees, tree: str, path: str) -> bytes:
     return trees.read(entry.oid)
 
 
-def change(sandbox: GitSandbox, files: Mapping[str, str | bytes | None]) -> None:
-    """Write these files, and remove those that are None."""
-    for path, content in files.items():
-        if content is None:
-            sandbox.remove(path)
-        else:
-            sandbox.write(path, content)
-
-
 def edited(
     sandbox: GitSandbox, trees: GitTrees, before: Mapping[str, str | bytes], after: Mapping[str, str | bytes | None]
 ) -> tuple[str, str]:
     """Return the tree with the files `before`, and that after the change to `after`."""
     sandbox.write_all(before)
     base = trees.scan()
-    change(sandbox, after)
+    sandbox.change(after)
     return base, trees.scan()
 
 
