@@ -183,7 +183,7 @@ def test_consent_names_the_commands_and_covers_them(made: Project, tmp_path: Pat
     made.configure("checkout: {prepare: [make deps, 'echo more']}\n")
     other = made.quick("execute-phase", "1", "--approve", consent)
     assert other.code != 0
-    assert re.search("would run has now the hash [0-9a-f]{64}", other.err)
+    assert re.search("would run now has the hash [0-9a-f]{64}", other.err)
     assert _runs(tmp_path) == 0
 
 

@@ -96,7 +96,7 @@ def require_known(services: Services, need: Need, approve: Collection[str], *, a
     differs = f": these changed since you agreed: {'; '.join(c.words for c in changed)}" if changed else ""
     raise Refusal(
         "consent.other-hash",
-        f"--approve names {other[:16]}, but what this command would run has now the hash {need.digest}{differs}.",
+        f"--approve names {other[:16]}, but what this command would run now has the hash {need.digest}{differs}.",
         hint=same_command(services),
         details={"again": same_command(services), "expected": need.digest, **phase_grants.details_of(changed)},
     )
