@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from idumb.domain import outcome, wording
+from idumb.domain import outcome, paths, wording
 from idumb.domain.action import (
     CONFLICT,
     EFFECT,
@@ -348,6 +348,11 @@ class Deviations(NamedTuple):
 
     undeclared: tuple[str, ...] = ()
     protected: tuple[str, ...] = ()
+
+    @property
+    def can_be_decided(self) -> bool:
+        """Whether a person has a choice: a file outside the project can be neither kept nor left out."""
+        return any(self) and not any(map(paths.is_outside, self.protected))
 
 
 def about_deviations(task: Task, attempt: int, deviations: Deviations, *, in_editor: bool = False) -> Decision:

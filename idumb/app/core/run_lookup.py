@@ -11,7 +11,7 @@ from msgspec import Struct
 from idumb.app.core import actions
 from idumb.app.core.questions import Deviations
 from idumb.app.core.services import Services
-from idumb.domain import outcome, paths
+from idumb.domain import outcome
 from idumb.domain.action import Action
 from idumb.domain.errors import InputError, Interrupted, Refusal
 from idumb.domain.plans import phase_ids
@@ -72,16 +72,13 @@ def last_ledger(services: Services, run: str, task: str) -> tuple[Mapping[str, A
 
 
 def deviations(services: Services, run: str, task: str) -> Deviations:
-    """Return the deviations of the last attempt at a task, if a person can decide about them.
-
-    He cannot if one is outside the project: it can be neither kept nor left out.
-    """
-    lines = last_ledger(services, run, task)
+    """Return the deviations of the last attempt at a task."""
+    lines = [line for line in last_ledger(services, run, task) if "symbol" not in line]
     undeclared, protected = (
-        tuple(line["path"] for line in lines if "symbol" not in line and line["status"] == status)
+        tuple(line["path"] for line in lines if line["status"] == status)
         for status in (ledger.UNDECLARED, ledger.PROTECTED)
     )
-    return Deviations() if any(map(paths.is_outside, protected)) else Deviations(undeclared, protected)
+    return Deviations(undeclared, protected)
 
 
 def run_of(services: Services, run: str) -> RunState:

@@ -170,7 +170,7 @@ def _question_of_failure(task: Task, state: TaskState) -> Decision | None:
 def _about_deviations(task: Task, state: TaskState, run: RunState, now: Circumstances, *, strict: bool) -> Move:
     """Return what follows undeclared changes. A person may keep them or leave them out, unless one names a secret."""
     decided = now.decided or now.secret or (strict and not now.in_editor)
-    if decided or not any(now.deviations):
+    if decided or not now.deviations.can_be_decided:
         return Move(FAIL, state.reason, f"{task.id} {state.reason}")
     number = state.attempt.number
     question = questions.about_deviations(task, number, now.deviations, in_editor=now.in_editor)

@@ -112,7 +112,7 @@ def _decide_deviations(services: Services, journal: Journal, task: Task, choice:
     number = journal.state.tasks[task.id].attempt.number
     deviations = run_lookup.deviations(services, journal.state.id, task.id)
     question = questions.asked_before(journal.state, questions.about_deviations(task, number, deviations))
-    if question.evidence and question.choice(choice) is not None:
+    if deviations.can_be_decided and question.choice(choice) is not None:
         waits = journal.event("task.waiting", task.id, number, decisions=[question.id], reason=question.what)
         answer = journal.answer_event(Answer(question.id, choice, who, ""), task.id)
         journal.write(journal.question_event(question, task.id, number), waits, answer)

@@ -13,7 +13,7 @@ from idumb.app.core.journal import Journal
 from idumb.app.core.run_context import RunRequest
 from idumb.app.core.services import Result, Services, attempt_ref
 from idumb.app.running import run_lifecycle
-from idumb.app.session import failure_report, next_steps, operation
+from idumb.app.session import next_steps, operation
 from idumb.app.worktree import delivery, done_work, exposed_secrets, preconditions
 from idumb.domain import outcome, paths, wording
 from idumb.domain.action import REASON, Action, Choice, Decision
@@ -44,7 +44,7 @@ def accept(services: Services, task: str, why: str, who: str, then: Then | None 
         done_work.refuse_lost(services, before)
     with operation.owned(services, "accept") as owned:
         journal = _journal(services, owned, contract, before, "it began with an accepted task")
-        guarded = failure_report.protected_files(services, journal.state, task_id)
+        guarded = run_lookup.deviations(services, journal.state.id, task_id).protected
         fields: dict[str, Any] = {"reason": why, "by": who, "commit": None}
         fields |= _take_work(services, journal, contract, task_id, why, guarded)
         handoffs = handoff_writer.events_of_accepted(services, journal, contract, task_id, why)

@@ -14,7 +14,7 @@ from idumb.domain.action import REASON, Action, Choice
 from idumb.domain.contract import Contract
 from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import STRICT
-from idumb.domain.proof import evidence, ledger
+from idumb.domain.proof import evidence
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import INTERRUPTED, RunState
 from idumb.domain.settings import KEEP, LEAVE_OUT
@@ -134,7 +134,8 @@ def _deviation(services: Services, contract: Contract, state: RunState, task: st
 def _for_deviations(services: Services, contract: Contract, state: RunState, task: str) -> tuple[Choice, ...]:
     """Return what can be done about deviations: no task gets a protected file, and no strict plan is widened."""
     plan, deviations, phase = contract.plan_of(task), state.tasks[task].work.deviations, contract.phase
-    secret, guarded = exposed_secrets.in_any_name(services, deviations), protected_files(services, state, task)
+    secret = exposed_secrets.in_any_name(services, deviations)
+    guarded = run_lookup.deviations(services, state.id, task).protected
     never = [path for path in guarded if not paths.matches_any(path, paths.PROTECTED_UNLESS_DECLARED)]
     widens = not never and plan.dialect != phase_ids.STEP_PLAN and STRICT not in (plan.mode, state.mode)
     amend = Action.of("amend", phase, *(word for path in deviations for word in ("--accept-deviation", task, path)))
@@ -150,12 +151,6 @@ def _for_deviations(services: Services, contract: Contract, state: RunState, tas
         (True, Choice("retry", "they are wrong", retried, Action.of("resume", phase, "--retry-failed"))),
     )
     return (_look(task), *(choice for can_succeed, choice in offers if can_succeed))
-
-
-def protected_files(services: Services, state: RunState, task: str) -> tuple[str, ...]:
-    """Return which of the last attempt's undeclared files are protected."""
-    lines = run_lookup.last_ledger(services, state.id, task)
-    return tuple(line["path"] for line in lines if line["status"] == ledger.PROTECTED and "symbol" not in line)
 
 
 def report_refusal(services: Services, state: RunState, contract: Contract, words: str) -> dict[str, Any]:
