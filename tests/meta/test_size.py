@@ -7,20 +7,20 @@ from tests.meta import size
 BUDGETS = {
     "domain": 7_842,
     "markdown": 6_325,
-    "app, engine rooms": 6_973,
+    "app, engine rooms": 6_974,
     "app, use cases": 7_993,
     "composition": 690,
     "cli, views": 4_228,
     "see and steer": 1_965,
-    "git": 4_389,
+    "git": 4_388,
     "store": 1_678,
-    "system": 2_126,
+    "system": 2_120,
     "gates": 1_840,
     "agents, fake_model": 3_525,
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_341
+TESTS = 62_385
 
 
 def test_no_room_is_above_its_budget() -> None:
