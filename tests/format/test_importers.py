@@ -1,4 +1,4 @@
-"""R-PLAN-9: plans of other tools become plans of idumb. `cases/sources` has their forms, and what becomes of each."""
+"""R-PLAN-9: plans of other tools become plans of idumb. `cases/sources` has each form and the plan made of it."""
 
 from __future__ import annotations
 

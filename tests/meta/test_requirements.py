@@ -1,4 +1,4 @@
-"""`clauses.md` divides each requirement of docs/requirements.md; a working clause names an existing test."""
+"""`clauses.md` divides each requirement of docs/requirements.md; a working clause names what proves it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ROW = re.compile(r"^\| (R-[A-Z]+-\d+) \| (done|partly|not yet) \|.*\|$", re.MUL
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """`works` is `yes`, `no` or `part: what is missing`; `tests` are their names."""
+    """`works` is `yes`, `no` or `part: what is missing`; `tests` are names of tests, or a file of benchmarks."""
 
     text: str
     works: str
@@ -94,7 +94,7 @@ def test_the_page_has_each_requirement_in_the_state_that_follows_from_its_clause
     assert [row.id for row in rows() for clause in row.clauses if not _WORKS.fullmatch(clause.works)] == []
 
 
-def test_a_working_clause_names_an_existing_test() -> None:
+def test_a_working_clause_names_an_existing_test_or_a_benchmark() -> None:
     clauses = [(row, clause) for row in rows() for clause in row.clauses]
     unproven = [f"{row.id}, {clause.text}" for row, clause in clauses if clause.works == "yes" and not clause.tests]
     assert unproven == []
@@ -103,6 +103,8 @@ def test_a_working_clause_names_an_existing_test() -> None:
 
 
 def proves(row: Row, test: str) -> bool:
+    if test.startswith("bench/"):
+        return row.id in source.text(source.ROOT / test)
     files = places().get(test, ())
     return len(files) == 1 and row.id in files[0]
 

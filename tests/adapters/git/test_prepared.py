@@ -114,7 +114,7 @@ def test_a_record_that_a_program_wrote_is_not_believed(checkout: Checkout) -> No
     assert (checkout.root / "vendor/lib/x").read_text() == "2\n"
 
 
-def test_a_record_is_written_once_a_later_change_has_another_time(
+def test_the_record_waits_until_a_later_change_must_get_another_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The clock of a file system stands still for some milliseconds."""
