@@ -9,7 +9,6 @@ from typing import Any
 from idumb.agents import answers, failure_words, known_agent
 from idumb.agents.answers import Report, inside, text
 from idumb.agents.known_agent import Call, Preset
-from idumb.domain import agent
 
 
 def _arguments(call: Call) -> tuple[str, ...]:
@@ -36,7 +35,7 @@ def _variables(_: Call) -> dict[str, str]:
 def read(output: bytes, errors: bytes) -> Report:
     """Return the last `result`. Only `is_error` counts, because `subtype` is `success` even after a total failure."""
     result: dict[str, Any] = {}
-    said, model, session = "", "", ""
+    said, model, session, code, trouble = "", "", "", None, ""
     for event in answers.objects(output):
         session = text(event.get("session_id")) or session
         match event.get("type"), event.get("subtype"):
@@ -45,25 +44,27 @@ def read(output: bytes, errors: bytes) -> Report:
             case "system", "init":
                 model = text(event.get("model"))
             case "system", "api_retry":
-                said = _retried(event)
+                code, trouble = event.get("error"), _retried(event)
             case "assistant", _:
                 parts = inside(event, "message", "content")
                 spoken = parts if isinstance(parts, list) else []
-                said = "\n".join(text(inside(p, "text")) for p in spoken if inside(p, "type") == "text") or said
-    words = text(result.get("result")) or text(inside(result, "error", "message")) or said
+                words = "\n".join(text(inside(p, "text")) for p in spoken if inside(p, "type") == "text")
+                # Only a message with an error is about the agent itself; any other is about the work.
+                code = event.get("error")
+                said, trouble = (said, words) if code else (words or said, "")
+    words = text(result.get("result")) or text(inside(result, "error", "message"))
     structured, used = result.get("structured_output"), result.get("modelUsage")
     wrong = result.get("is_error") is True or not result or text(result.get("subtype")).startswith("error")
-    error = _error(result, words, errors) if wrong else ""
-    reported = {"code": result.get("subtype"), "status": result.get("api_error_status"), "message": error}
-    kind = failure_words.of_error(reported) if wrong else None
+    error = _error(result, words or trouble, errors) if wrong else ""
+    reported = {"code": result.get("subtype"), "type": code, "status": result.get("api_error_status"), "message": error}
     return Report(
-        reply=words if structured is None else json.dumps(structured),
+        reply=words or said if structured is None else json.dumps(structured),
         session=session or None,
         usage=answers.usage(result.get("usage"), result.get("total_cost_usd")),
         model=next(iter(used), None) if isinstance(used, dict) and used else model or None,
         ended=bool(result),
         error=error,
-        failure=agent.MALFORMED if kind == agent.MISSING else kind,  # what is missing is at the server
+        failure=failure_words.of_error(reported) if wrong else None,
         denied=tuple(
             _call(inside(entry, "tool_name"), inside(entry, "tool_input"))
             for entry in result.get("permission_denials") or ()

@@ -28,59 +28,55 @@ _STATUS: Mapping[int, str] = {
     501: agent.MISSING,
     529: agent.RATE_LIMITED,
 }
-_CODES: Mapping[str, str] = {
-    "api_error": agent.NETWORK,
-    "authentication_error": agent.NOT_LOGGED_IN,
-    "authentication_failed": agent.NOT_LOGGED_IN,
-    "billing_error": agent.OVER_BUDGET,
-    "context_length_exceeded": agent.CONTEXT_EXHAUSTED,
-    "error_max_budget_usd": agent.OVER_BUDGET,
-    "error_max_turns": agent.OVER_BUDGET,
-    "insufficient_quota": agent.OVER_BUDGET,
-    "internal": agent.NETWORK,
-    "invalid_api_key": agent.NOT_LOGGED_IN,
-    "model_not_found": agent.UNKNOWN_MODEL,
-    "overloaded_error": agent.RATE_LIMITED,
-    "permission_denied": agent.NOT_LOGGED_IN,
-    "permission_error": agent.NOT_LOGGED_IN,
-    "rate_limit": agent.RATE_LIMITED,
-    "rate_limit_error": agent.RATE_LIMITED,
-    "rate_limit_exceeded": agent.RATE_LIMITED,
-    "request_too_large": agent.CONTEXT_EXHAUSTED,
-    "resource_exhausted": agent.RATE_LIMITED,
-    "server_error": agent.NETWORK,
-    "unauthenticated": agent.NOT_LOGGED_IN,
-    "unavailable": agent.NETWORK,
+_CODES_OF: Mapping[str, str] = {
+    agent.NOT_LOGGED_IN: "authentication_error authentication_failed invalid_api_key permission_denied"
+    " permission_error unauthenticated",
+    agent.UNKNOWN_MODEL: "model_not_found model_not_supported",
+    agent.CONTEXT_EXHAUSTED: "context_length_exceeded model_max_prompt_tokens_exceeded request_too_large",
+    agent.OVER_BUDGET: "billing_error error_max_budget_usd error_max_turns insufficient_quota quota_exceeded",
+    agent.RATE_LIMITED: "overloaded_error rate_limit rate_limit_error rate_limit_exceeded rate_limited"
+    " resource_exhausted usage_limit_reached",
+    agent.NETWORK: "api_error internal server_error unavailable",
 }
 """The error codes of the vendors' interfaces, in lower case."""
+_CODES = {code: kind for kind, codes in _CODES_OF.items() for code in codes.split()}
 
 _PHRASES: Mapping[str, str] = {
     agent.UNKNOWN_MODEL: r"""
         model_not_found | ProviderModelNotFoundError | ModelNotFoundError | no\ such\ model$ | \bmodel\ not\ found:
-        | \bmodel\s[`'"]?[\w./:-]+[`'"]?\s(does\ not\ exist|not\ found|is\ not\ supported\ when|may\ not\ exist)
+        | \bmodel\s[`'"]?[\w./:-]+[`'"]?\s(does\ not\ exist\ or|not\ found|is\ not\ supported\ when|may\ not\ exist)
+        | ['"]\ model\ is\ not\ supported\ when | ^requested\ entity\ was\ not\ found
         | ^models/[\w.:-]+\ is\ not\ found | selected\ model\ \([^)]*\).{0,40}not\ exist | not\ a\ valid\ model\ id
         | \bmodel\ .{0,80}from\ --model\ flag\ is\ not\ available | requested\ model\ .{0,80}\ does\ not\ exist
         | not_found_error.{0,30}model: | \binternal\ error:\ model:\ [\w./:-]+$
     """,
     agent.CONTEXT_EXHAUSTED: r"""
-        prompt\ (is|as)\ too\ long | session\ too\ large\ to\ compact
-        | input\ token\ count\ .{0,30}exceeds | context_length_exceeded
-        | maximum\ context\ length | exceeds?\ the\ (model'?s?\ )?context\ (window|length|limit)
+        prompt\ (is|as)\ too\ long | session\ too\ large\ to\ compact | ^context\ limit\ reached
+        | input\ token\ count\ .{0,30}exceeds | prompt\ token\ count\ of\ .{0,20}exceeds | context_length_exceeded
+        | maximum\ context\ length | \bexceeds?\ (the\ )?(model'?s?\ )?context\ (window|length|limit)
+        | range\ of\ input\ length\ should\ be
         | ran\ out\ of\ room\ in\ the\ model's\ context\ window | reached\ its\ maximum\ length
     """,
     agent.OVER_BUDGET: r"""
         insufficient_quota | credit\ balance\ is\ too\ low | exceeded\ your\ current\ quota | reached\ maximum\ budget
+        | insufficient\ balance | you\ have\ no\ quota | out\ of\ credits | token\ budget\ exhausted
+        | quota\ exceeded\.\ check\ your\ plan | to\ use\ codex\ with\ your\ chatgpt\ plan
+        | reached\ your\ specified\ API\ usage\ limits
     """,
     agent.NOT_LOGGED_IN: r"""
-        please\ run\ /login | not\ logged\ in | invalid\ (x-)?api[ -]key | incorrect\ api\ key | api\ key\ not\ valid
-        | no\ api\ key\ (found|provided|set) | api\ key\ is\ missing | missing\ api\ key | authentication\ required
+        please\ (run\ /login|login\ again) | please\ (log\ out\ and\ |try\ )?sign(ing)?\ in\ again | not\ logged\ in
+        | invalid\ (x-)?api[ -]key | (incorrect|missing)\ api\ key | api\ key\ (not\ valid|expired|is\ missing)
+        | no\ api\ key\ (found|provided|set) | authentication\ required | failed\ to\ authenticate
         | (set\ an|invalid|no)\ auth(entication)?\ (method|type|info|information) | authentication_error
-        | log\ in\ to\ .{0,40}first | no\ authentication\ information
+        | log\ in\ to\ .{0,40}first | organization\ has\ been\ disabled | invalid\ (access|bearer)\ token
     """,
     agent.RATE_LIMITED: r"""
         rate_limit_error | exceed(ed)?\ (the|your)\ rate\ limit | rate\ limit\ (exceeded|reached) | too\ many\ requests
-        | overloaded_error | ^overloaded$ | model\ is\ overloaded | experiencing\ high\ demand | usage\ limit\ reached
-        | resource\ has\ been\ exhausted | hit\ your\ usage\ limit | exceeded\ retry\ limit,\ last\ status:\ 429
+        | overloaded_error | ^overloaded$ | overloaded\ errors$ | model\ is\ (overloaded|at\ capacity)
+        | usage\ limit\ reached | limit\ reached\ [·∙] | \bhit\ (your|a)\ ([\w.-]+\ ){0,2}limit\b
+        | resource\ has\ been\ exhausted | exceeded\ retry\ limit,\ last\ status:\ 429 | experiencing\ high\ demand
+        | exhausted\ your\ (daily\ quota|capacity)\ on | no\ capacity\ available\ for\ model | too\ many\ tokens\ per
+        | free\ usage\ exceeded | daily\ quota\ has\ been\ reached | out\ of\ extra\ usage
     """,
     agent.MALFORMED: r"""
         failed\ to\ (parse\ json|decode\ response) | unexpected\ token\ .{1,40}\ json
@@ -89,11 +85,11 @@ _PHRASES: Mapping[str, str] = {
     agent.NETWORK: r"""
         \bE(CONN(REFUSED|RESET|ABORTED)|NOTFOUND|TIMEDOUT|AI_AGAIN)\b | ConnectionRefused | \bfetch\ failed
         | socket\ hang\ up | (unable\ to|could\ not|cannot)\ connect\ to\ (the\ |local\ )?(API|server|model)
-        | unable\ to\ connect\.\ is\ the\ computer
+        | unable\ to\ connect\.\ is\ the\ computer | socket\ connection\ was\ closed | (first|signed)\ certificate
         | (^|:\ |\ )connection\ error(\.|$) | error\ sending\ request | stream\ disconnected | stream\ closed\ before
-        | network\ error:? | waiting\ for\ network | premature\ close | internal\ server\ error | ^terminated$
-        | server\ had\ an\ error | service\ unavailable | ^request\ timed\ out | connection\ to\ the\ API\ was\ lost
-        | an\ internal\ error\ has\ occurred | server-side\ issue
+        | network\ error:? | waiting\ for\ network | premature\ close | (^|error:\ )(terminated$|request\ timed\ out)
+        | internal\ server\ error | server\ had\ an\ error | service\ unavailable | an\ internal\ error\ has\ occurred
+        | connection\ to\ the\ API\ was\ lost | server-side\ issue | failed\ to\ get\ response\ from\ the\ AI\ model
     """,
     agent.DECLINED: r"""
         content[_ ]filter | violates?\ .{0,30}usage\ polic(y|ies) | blocked\ by\ .{0,20}safety\ (filter|settings)
@@ -101,8 +97,8 @@ _PHRASES: Mapping[str, str] = {
 }
 _KINDS = {kind: re.compile(phrases, re.IGNORECASE | re.VERBOSE | re.MULTILINE) for kind, phrases in _PHRASES.items()}
 _SAID_STATUS = re.compile(
-    r"(?:\bstatus(?:\ code)?[:=]?|\bHTTP(?:/[\d.]+)?|\bAPI\ Error:|\bserver\ answered|\bRequest\ rejected"
-    r"|\bLast\ error:|^(?:POST|GET)\ https?://\S+)\ ?\(?([45]\d\d)\b",
+    r"(?:\bstatus(?:\ code)?[:=]?|\bHTTP(?:/[\d.]+)?|\bC?API\ ?Error:|\bserver\ answered|\bRequest\ rejected"
+    r"|\bLast\ error:|^Error:|^Internal\ error:?|^(?:POST|GET)\ https?://\S+)\ ?[(<]?([45]\d\d)\b",
     re.IGNORECASE,
 )
 
@@ -127,7 +123,7 @@ def of_error(value: Any) -> str | None:
     numbers = [v for v in (fields.get("status"), fields.get("code"), fields.get("statusCode")) if type(v) is int]
     status = next((number for number in numbers if 400 <= number < 600), None)
     if status is not None:
-        return of_status(status, words, code(value))
+        return _of_program(status, words, code(value))
     return _CODES.get(code(value).lower()) or of_words(words)
 
 
@@ -145,7 +141,13 @@ def of_words(words: str) -> str | None:
             return kind
     kind = _of_phrase(words)
     said = _SAID_STATUS.search(words)
-    return kind or (of_status(int(said[1]), words) if said is not None else None)
+    return kind or (_of_program(int(said[1]), words) if said is not None else None)
+
+
+def _of_program(status: int, message: str, code: str = "") -> str:
+    """Return the kind of a status that a program passes on: it runs, so what is missing is at its server."""
+    kind = of_status(status, message, code)
+    return agent.MALFORMED if kind == agent.MISSING else kind
 
 
 def message(value: Any) -> str:
