@@ -48,14 +48,21 @@ _OVERLOOKED = dict.fromkeys((*range(0x200C, 0x2010), *range(0x202A, 0x202F), *ra
 
 def problem(path: str) -> str | None:
     """Return why this text can never be a path inside a workspace, or None."""
+    if path[1:2] == ":" and _DRIVE.match(path):
+        return "is absolute"
+    if path.startswith("~") and _HOME.match(path):
+        return "starts with ~, which shells expand to a home directory"
+    return never_below(path)
+
+
+def never_below(path: str) -> str | None:
+    """Return why no file below a folder has this path, or None. The other texts of `problem` may be names of files."""
     if not path:
         return "is empty"
     if "\0" in path:
         return "contains a NUL character"
-    if path.startswith("/") or (path[1:2] == ":" and _DRIVE.match(path)):
+    if path.startswith("/"):
         return "is absolute"
-    if path.startswith("~") and _HOME.match(path):
-        return "starts with ~, which shells expand to a home directory"
     parts = path.split("/")
     if ".." in parts:
         return "leads out of the workspace (..)"
@@ -180,15 +187,11 @@ def protecting_rule(path: str, protected: Iterable[str], declared: Iterable[str]
         return OUTSIDE
     if ".git" in parts:
         return ".git"
-    for rule in (*ALWAYS_PROTECTED, *map(_folded, protected)):
-        if matches(folded, rule) or (not has_wildcard(rule) and folded.startswith(rule + "/")):
-            return rule
-    if path in declared:
-        return None
-    for rule in PROTECTED_UNLESS_DECLARED:
-        if matches(folded, _folded(rule)):
-            return rule
-    return None
+    always = (*ALWAYS_PROTECTED, *map(_folded, protected))
+    found = next((rule for rule in always if matches(folded, rule) or is_below(folded, rule)), None)
+    if found is not None or path in declared:
+        return found
+    return next((rule for rule in PROTECTED_UNLESS_DECLARED if matches(folded, _folded(rule))), None)
 
 
 def folders_above(paths: Iterable[str]) -> set[str]:

@@ -77,7 +77,7 @@ def restore(writing: Writing, target: str, expected: str, paths: Iterable[str], 
 def _checked(paths: Iterable[str]) -> list[str]:
     names = sorted(set(paths))
     for path in names:
-        if path_rules.problem(path) or path_rules.protecting_rule(path, (), (path,)) is not None:
+        if path_rules.never_below(path) or path_rules.protecting_rule(path, (), (path,)) is not None:
             message = f"idumb never restores {path!r}"
             raise ValueError(message)
     return names

@@ -259,7 +259,7 @@ def test_a_restore_killed_before_it_exchanges_a_file_leaves_nothing_behind(
 
 def test_unusual_names_are_restored(sandbox: GitSandbox, trees: GitTrees) -> None:
     """F16."""
-    odd = ["-rf", ":(top)x", "new\nline", "na\udcff", "sp ace /in"]
+    odd = ["-rf", ":(top)x", "new\nline", "na\udcff", "sp ace /in", "~", "~$page", "C:\\page", "c:/page"]
     for name in odd:
         sandbox.write(name, name.encode("utf-8", "surrogateescape"))
     before, base = work_tree(sandbox.root), trees.scan()
