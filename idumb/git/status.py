@@ -223,7 +223,7 @@ def private(worktree: Worktree) -> Iterator[dict[str, str]]:
         yield {"GIT_INDEX_FILE": os.path.join(folder, "index")}
 
 
-def cleaned(worktree: Worktree, root: str, head: str | None, paths: Sequence[str]) -> dict[str, Entry]:
+def cleaned(worktree: Worktree, root: str, tree: str, paths: Sequence[str]) -> dict[str, Entry]:
     """Return what git would store for these files below `root`, after filters and line endings; no missing file.
 
     git decides in a private index, so the user's index stays as it is.
@@ -231,7 +231,7 @@ def cleaned(worktree: Worktree, root: str, head: str | None, paths: Sequence[str
     with private(worktree) as index:
         variables = {"GIT_DIR": worktree.git_dir, "GIT_COMMON_DIR": worktree.common_dir, "GIT_WORK_TREE": root, **index}
         # With its old entry in the index, git keeps the line endings of a file that was committed with CRLF.
-        git_program.change(root, ["read-tree", head or "--empty"], extra=variables)
+        git_program.change(root, ["read-tree", tree], extra=variables)
         names = b"".join(os.fsencode(path) + b"\0" for path in paths)
         arguments = ["update-index", "--add", "--remove", "--replace", "-z", "--stdin"]
         git_program.change(root, arguments, names, variables)

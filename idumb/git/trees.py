@@ -168,10 +168,11 @@ class GitTrees(Snapshots):
         """
         tree = tree_objects.tree_of(self.repository, head)
         result = self.overlay(tree, source, paths)
-        own = self.paths.inside(paths)
-        present = [path for path in own if tree_objects.entry(self.repository, source, path) is not None]
+        present = [p for p in self.paths.inside(paths) if tree_objects.entry(self.repository, source, p) is not None]
         if present and self.may_convert(tree, present):
-            cleaned = status.cleaned(self._store, self._worktree.root, head, present)
+            # git would still apply attributes that this commit removes.
+            before = self.overlay(tree, source, [path for path in paths if path.endswith(_ATTRIBUTES)])
+            cleaned = status.cleaned(self._store, self._worktree.root, before, present)
             result = tree_objects.put(self.repository, result, cleaned)
         return result
 

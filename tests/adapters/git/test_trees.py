@@ -329,6 +329,14 @@ def test_attributes_that_come_with_the_commit_apply(sandbox: GitSandbox, trees: 
     assert computed == expected(sandbox, ".gitattributes", "a.txt")
 
 
+def test_attributes_that_go_with_the_commit_no_longer_apply(sandbox: GitSandbox, trees: GitTrees) -> None:
+    """As after a rollback to before they came: the file is committed as it was."""
+    head = sandbox.commit_with({"d/.gitattributes": "* text\n", "d/a.txt": "x\n"})
+    sandbox.change({"d/.gitattributes": None, "d/a.txt": "a\r\n"})
+    computed = trees.committed(head, trees.scan(), ("d/a.txt", "d/.gitattributes"))
+    assert sandbox.git("cat-file", "-s", f"{computed}:d/a.txt") == "3"
+
+
 @pytest.mark.parametrize("where", ["repository", "user", "folder", "commit"])
 def test_attributes_apply_wherever_they_are(sandbox: GitSandbox, trees: GitTrees, where: str, tmp_path: Path) -> None:
     """Those of the commit apply although the file is gone: git reads the index then."""
