@@ -37,13 +37,16 @@ SHORTEST_VALUE = 6
 SHORTEST_FRAGMENT = 8
 CONTEXT = 512
 _QUOTED = 2
+_UNQUOTED = ("", "/", "!'()*", ";/?:@&=+$,#!'()*")
+"""What libraries leave unquoted: nothing, Python, and the two functions of JavaScript."""
 _EITHER = (True, False)
 
 
 class Redactor:
     """Removes secrets from text and finds them in bytes.
 
-    `secrets` maps a variable's name to its value; values under 6 characters are too common to search for.
+    `secrets` maps a variable's name to its value; values under 6 characters are too common to search for. Blanks
+    around a value are omitted, as programs omit them: a file with CRLF lines leaves one at each end.
 
     `key` makes the marks of one repository comparable with each other and with nothing else. `output` redacts the
     output of programs, where more values may be secrets.
@@ -54,7 +57,8 @@ class Redactor:
     ) -> None:
         self._key = key
         self._output = output or self
-        values = {name: value for name, value in (secrets or {}).items() if len(value) >= SHORTEST_VALUE}
+        stripped = {name: value.strip() for name, value in (secrets or {}).items()}
+        values = {name: value for name, value in stripped.items() if len(value) >= SHORTEST_VALUE}
         self._names = {_latin(text): name for name, value in sorted(values.items()) for text in spellings(value)}
         self._sorted_names = tuple(sorted(self._names))
         self.overlap = max(LONGEST, *map(len, self._sorted_names), 0)
@@ -219,20 +223,17 @@ def _is_certain(name: str, value: str) -> bool:
 
 
 def spellings(value: str) -> set[str]:
-    """Return the spellings of a value that programs print: plain, URL-, JSON-, shell-escaped, base64, hexadecimal.
+    """Return the spellings of a value that programs print: plain, URL-, HTML-, JSON-, shell-escaped, base64, hex.
 
     Programs often quote each other's output, so JSON escapes may be nested.
     """
-    from urllib.parse import quote, quote_plus  # without secrets, as in most commands, nothing needs it
+    from html import escape  # without secrets, as in most commands, nothing needs these
+    from urllib.parse import quote, quote_plus
 
     raw = value.encode("utf-8", "surrogateescape")
-    texts = {
-        value,
-        quote(raw, safe=""),
-        quote_plus(raw),
-        shlex.quote(value).strip("'"),
-        raw.hex(),
-    }
+    texts = {value, quote_plus(raw), shlex.quote(value).strip("'"), raw.hex()}
+    texts.update(quote(raw, safe=unquoted) for unquoted in _UNQUOTED)
+    texts.update(escape(value, quote=quotes) for quotes in _EITHER)
     for _ in range(_QUOTED):
         texts.update(json.dumps(spelling, ensure_ascii=plain)[1:-1] for spelling in tuple(texts) for plain in _EITHER)
     texts.update(_base64_fragments(raw))
@@ -296,6 +297,7 @@ PATTERNS: tuple[tuple[str, tuple[str, ...], str], ...] = (
     _token("stripe", "sk_live_ sk_test_ rk_live_ rk_test_ whsec_", r"[A-Za-z0-9]{16,255}"),
     _token("sendgrid", "SG.", r"[A-Za-z0-9_\-]{16,64}\.[A-Za-z0-9_\-]{16,128}"),
     _token("digitalocean", "dop_v1_ doo_v1_ dor_v1_", r"[0-9a-f]{64}"),
+    _token("model", "sk-or-v1- gsk_ xai- nvapi- pplx- csk-", r"(?=[A-Za-z_\-]{0,40}[0-9])[A-Za-z0-9_\-]{32,255}"),
     _token("hugging-face", "hf_", r"[A-Za-z]{30,64}(?![A-Za-z0-9])"),
     _token("vault", "hvs. hvb.", r"[A-Za-z0-9_\-]{20,512}"),
     _token("age-key", "AGE-SECRET-KEY-1", r"[0-9A-Z]{58}"),

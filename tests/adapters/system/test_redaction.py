@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import html
 import json
 import re
 import shlex
@@ -37,6 +38,7 @@ SAMPLES = {
     "stripe": "sk_live_" + "abcdEFGH12345678",
     "sendgrid": "SG." + "abcdefghijklmnopqr" + "." + "ABCDEFGHIJKLMNOPQRSTUVWXYZ",
     "digitalocean": "dop_v1_" + "0123456789abcdef" * 4,
+    "model": "gsk_" + "abcdEFGH1" * 5,
     "hugging-face": "hf_" + "abcdefghijKLMNOPQRST" * 2,
     "vault": "hvs." + "CAESIabcdefghijklmnopqrstuv",
     "age-key": "AGE-SECRET-KEY-1" + "QPZRY9X8GF2TVDW0S3JN54KHCE6MUA7L" + "QPZRY9X8GF2TVDW0S3JN54KHCE"[:26],
@@ -112,6 +114,10 @@ def test_a_stream_emits_output_while_it_continues() -> None:
     [
         str,
         lambda value: quote(value, safe=""),
+        quote,
+        lambda value: quote(value, safe="!'()*"),
+        html.escape,
+        lambda value: html.escape(value, quote=False),
         quote_plus,
         lambda value: json.dumps({"password": value}),
         lambda value: json.dumps({"password": value}, ensure_ascii=False),
@@ -134,6 +140,12 @@ def test_a_known_value_is_redacted_in_every_encoding(spell: object) -> None:
     for form in (SECRET, text):
         assert form not in out
     assert core not in out
+
+
+def test_a_value_is_known_without_the_blanks_around_it() -> None:
+    redactor = Redactor({"MY_KEY": " x7kAA11Zq9wLm3\r\n", "SHORT": "abc   \n"})
+    assert "x7k" not in redactor.redact("key x7kAA11Zq9wLm3, and")
+    assert redactor.find([b"abc x7kAA11Zq9wLm3"]) == (("MY_KEY", 1),)
 
 
 def test_a_value_that_is_too_short_is_not_redacted() -> None:
