@@ -127,10 +127,41 @@ def _compare(module: str, before: str, after: str) -> list[Difference] | None:
     try:
         with warnings.catch_warnings(action="ignore"):  # about escapes in the user's strings
             path: Any = PurePosixPath(f"{module}.py")
-            old, new = (griffe.visit(module, path, text) for text in (before, after))
+            plain = (ast.unparse(_Plain().visit(ast.parse(text))) for text in (before, after))
+            old, new = (griffe.visit(module, path, text) for text in plain)
             return [*_broken(griffe, old, new), *_added(old, new, "")]
     except (SyntaxError, ValueError, RecursionError, MemoryError, griffe.GriffeError):
         return None
+
+
+class _Plain(ast.NodeTransformer):
+    """Writes out what griffe overlooks: each name of `a, b = 1, 2`, and the attributes that any method sets.
+
+    Callers do not pass the first parameter of a method, so it is omitted.
+    """
+
+    def visit_Assign(self, node: ast.Assign) -> ast.stmt | list[ast.Assign]:
+        if not any(isinstance(target, ast.Tuple | ast.List) for target in node.targets):
+            return node
+        names = (each for target in node.targets for each in ast.walk(target) if isinstance(each, ast.Name))
+        return [ast.copy_location(ast.Assign([name], ast.Constant(...)), node) for name in names]
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:
+        methods = {each.name: each for each in node.body if isinstance(each, python_source.FUNCTIONS)}
+        for method in methods.values():
+            listed = method.args.posonlyargs or method.args.args
+            if listed and not any(python_source.last(each) == "staticmethod" for each in method.decorator_list):
+                owner = listed.pop(0).arg
+                for each in ast.walk(method):
+                    match each:
+                        case ast.Attribute(ast.Name(name), attribute, ast.Store()) if name == owner:
+                            node.body += () if attribute in methods else ast.parse(f"{attribute} = ...").body
+        self.generic_visit(node)
+        return node
+
+    def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
+        node.body = [ast.Pass()]  # what Python 3.11 cannot write out again is mostly in bodies
+        return node
 
 
 def _is_slow(text: str) -> bool:
@@ -161,7 +192,7 @@ def _broken(griffe: Any, old: Any, new: Any) -> Iterator[Difference]:
     for breakage in griffe.find_breaking_changes(old, new):
         name = breakage.obj.path.partition(".")[2]
         change, text = words.get(breakage.kind, (UNKNOWN, ""))
-        if breakage.kind is kind.OBJECT_REMOVED and _may_come_from_elsewhere(new, name):
+        if breakage.kind is kind.OBJECT_REMOVED and (breakage.obj.is_special or _may_come_from_elsewhere(new, name)):
             change = UNKNOWN
         parameter = getattr(breakage.old_value or breakage.new_value, "name", "")
         if breakage.kind is kind.OBJECT_CHANGED_KIND:
@@ -187,16 +218,16 @@ def _may_come_from_elsewhere(new: Any, name: str) -> bool:
         if owner is None or not owner.is_class:
             return False
     if owner.is_module:
-        return any(member.is_alias and member.wildcard for member in owner.members.values())
+        return any(n == "__getattr__" or (m.is_alias and m.wildcard) for n, m in owner.members.items())
     return bool(owner.decorators) or any(str(base) != "object" for base in owner.bases)
 
 
 def _added(old: Any, new: Any, owner: str) -> Iterator[Difference]:
     """Yield new public names, and new optional parameters."""
     for name, member in new.members.items():
-        if not member.is_public or member.is_alias:
-            continue
         before = old.members.get(name)
+        if not member.is_public or member.is_alias or (before is None and member.is_special):
+            continue
         if before is None:
             yield Difference(EXTENDING, f"{owner}{name} was added")
         elif member.is_class and before.is_class:

@@ -44,11 +44,7 @@ def judge(name: str, inputs: Inputs) -> Judged | None:
     own = inputs.asked[name]
     if own.entry_point is not None:
         return _of_entry_point(name, own, inputs)
-    return Judged(proofs=tuple(_of_command(name, command, inputs) for command in own.run))
-
-
-def _of_command(name: str, command: str, inputs: Inputs) -> Evidence:
-    return replace(_ran(name, command, inputs), subject=f"{GATE}{name}", text=command)
+    return Judged(proofs=tuple(replace(_ran(name, c, inputs), subject=f"{GATE}{name}", text=c) for c in own.run))
 
 
 def _ran(name: str, command: str, inputs: Inputs) -> Evidence:

@@ -26,11 +26,6 @@ def read(text: str, reader: Callable[[ast.Module], Found]) -> Found | None:
         return None
 
 
-def places(text: str) -> list[Place] | None:
-    """Return every definition; None if the text cannot be read."""
-    return read(text, lambda tree: [*_of_scope(tree.body, "", wide=False)])
-
-
 def definitions(path: str, data: bytes) -> Definitions | None:
     """Return the texts of what a file defines, by name; None if it is no Python, or cannot be parsed."""
     if not path.endswith((".py", ".pyi")) or len(data) > _LONGEST:
@@ -39,7 +34,7 @@ def definitions(path: str, data: bytes) -> Definitions | None:
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError:
         return None
-    listed = places(text)
+    listed = read(text, lambda tree: [*_of_scope(tree.body, "", wide=False)])
     if listed is None:
         return None
     lines = text.split("\n")

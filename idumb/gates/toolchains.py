@@ -75,10 +75,7 @@ _ABOVE = (*(name for name in MANIFESTS if name != ".git"), ".cargo/config.toml")
 _MOST = 20
 """A package manager may install hundreds of programs."""
 
-VARIABLES: tuple[str, ...] = (
-    *(variable for variable, _ in BASES.values()),
-    *(row.variable for row in TOOLCHAINS),
-)
+VARIABLES: tuple[str, ...] = (*(variable for variable, _ in BASES.values()), *(row.variable for row in TOOLCHAINS))
 """The variables of the user's environment that decide where toolchains are."""
 
 

@@ -86,6 +86,14 @@ def test_an_honest_change_passes(declared: str, edits: tuple[tuple[str, str], ..
 RESPELLED = [
     (PY, "\ufeff" + PY.replace("\n", "\r\n")),
     ("def f(x):\n    return x\n", "from b import f\n"),
+    ("A = 1\nB = 2\n", "A, B = 1, 2\n"),
+    ("class A:\n    @staticmethod\n    def f(x): ...\n", "class A:\n    @classmethod\n    def f(cls, x): ...\n"),
+    ("class A:\n    def f(self, x): ...\n", "class A:\n    @staticmethod\n    def f(x): ...\n"),
+    (
+        "class A:\n    def __init__(self): self.x = 1\n",
+        "class A:\n    def __init__(self): self._set()\n    def _set(me): me.x, me._y = 1, 2\n",
+    ),
+    ("class A:\n    x = 1\n", "class A:\n    x = 1\n    def __repr__(self): ...\n"),
 ]
 
 
@@ -107,6 +115,7 @@ def test_another_spelling_of_the_same_names_is_no_change(before: str, after: str
         ),
         ("a.py", "class A(str, Enum):\n    X = 'x'\n", "class A(StrEnum):\n    X = 'x'\n", "A lost a base class"),
         ("a.py", "def f(): ...\n", "from b import *\n", "f was removed"),
+        ("a.py", "f = 1\n", "def __getattr__(name): ...\n", "f was removed"),
         ("src/a.py", "def load(): ...\n", "def (\n", "src/a.py: idumb cannot read the file"),
         ("src/a.py", "def load(): ...\n", "load = make()\n", "load was of kind function and is of kind attribute"),
     ],
@@ -156,3 +165,8 @@ def test_private_files_and_tests_have_no_public_names(path: str) -> None:
 def test_a_deleted_module_breaks_its_callers() -> None:
     proof = judge("modifying", "src/a.py", "")
     assert "src/a.py: LIMIT was removed: the change is breaking" in proof.output
+
+
+def test_a_name_that_was_assigned_with_others_is_missed_when_it_goes() -> None:
+    proof = judge("modifying", "a.py", "ON = 1\n", "ON, OFF = 1, 0\n")
+    assert "a.py: OFF was removed: the change is breaking" in proof.output
