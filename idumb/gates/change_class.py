@@ -143,7 +143,7 @@ class _Plain(ast.NodeTransformer):
     def visit_Assign(self, node: ast.Assign) -> ast.stmt | list[ast.Assign]:
         if not any(isinstance(target, ast.Tuple | ast.List) for target in node.targets):
             return node
-        names = (each for target in node.targets for each in ast.walk(target) if isinstance(each, ast.Name))
+        names = (name for target in node.targets for name in python_source.assigned(target))
         return [ast.copy_location(ast.Assign([name], ast.Constant(...)), node) for name in names]
 
     def visit_ClassDef(self, node: ast.ClassDef) -> ast.ClassDef:

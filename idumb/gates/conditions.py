@@ -50,8 +50,8 @@ def _exists(condition: Condition, root: str, _: Mapping[str, str]) -> Judged:
 
 
 def _absent(condition: Condition, root: str, environment: Mapping[str, str]) -> Judged:
-    held, words = _exists(condition, root, environment)
-    return not held, words
+    exists, words = _exists(condition, root, environment)
+    return not exists, words
 
 
 def _contains(condition: Condition, root: str, _: Mapping[str, str]) -> Judged:
@@ -68,12 +68,10 @@ def _symbol(condition: Condition, root: str, _: Mapping[str, str]) -> Judged:
     data = read(root, path)
     if data is None:
         return False, f"{path} is not a file in the workspace"
-    text = data.decode("utf-8", "replace")
-    if path.endswith((".py", ".pyi")):
-        held = condition.subject.removesuffix("()") in python_source.names(text)
-    else:
-        held = mentions(text, condition.subject)
-    return held, f"{path} {'has' if held else 'does not have'} {condition.subject}"
+    text, name = data.decode("utf-8", "replace"), condition.subject
+    is_python = path.endswith((".py", ".pyi"))
+    held = name.removesuffix("()") in python_source.names(text) if is_python else mentions(text, name)
+    return held, f"{path} {'has' if held else 'does not have'} {name}"
 
 
 def _variable(condition: Condition, _: str, environment: Mapping[str, str]) -> Judged:

@@ -15,7 +15,6 @@ from idumb.domain.errors import Refusal
 from idumb.domain.proof.evidence import Evidence
 from idumb.gates import toolchains
 
-CODE = "checkout.prepare"
 _OWN = frozenset({"HOME", "TMPDIR", "TMP", "TEMP", "PYTHONPYCACHEPREFIX"})
 """Variables that differ for each command."""
 _MOST_OUTPUT = 2000
@@ -86,7 +85,7 @@ def require_prepared(result: Evidence) -> None:
     output = result.output.strip()[-_MOST_OUTPUT:]
     how = f"exit {result.exit_code}" if result.exit_code is not None else result.result
     raise Refusal(
-        CODE,
+        "checkout.prepare",
         f"No check could run, because `{result.command}` (checkout.prepare) failed: {how}\n{output}",
         hint="Correct checkout.prepare in .idumb/config.yaml, or the files that it reads, then run the command again. "
         "If it needs your HOME, set checks.home to user",

@@ -63,7 +63,7 @@ def _of_scope(body: Iterable[ast.AST], owner: str, *, wide: bool) -> Iterator[Pl
         first = statement.lineno
         if isinstance(statement, ast.Assign | ast.AnnAssign) and (wide or not owner):
             targets = statement.targets if isinstance(statement, ast.Assign) else [statement.target]
-            found = [node.id for target in targets for node in ast.walk(target) if isinstance(node, ast.Name)]
+            found = [name.id for target in targets for name in assigned(target)]
         elif isinstance(statement, ast.Import | ast.ImportFrom) and wide:
             found = [(alias.asname or alias.name).split(".")[0] for alias in statement.names]
         elif isinstance(statement, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
@@ -75,6 +75,11 @@ def _of_scope(body: Iterable[ast.AST], owner: str, *, wide: bool) -> Iterator[Pl
         elif not isinstance(statement, FUNCTIONS):
             for block in ("body", "orelse", "finalbody", "handlers"):
                 yield from _of_scope(getattr(statement, block, ()), owner, wide=wide)
+
+
+def assigned(target: ast.expr) -> Iterator[ast.Name]:
+    """Yield the names that an assignment to `target` defines; in `a[key].b = 1`, that is none."""
+    return (each for each in ast.walk(target) if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Store))
 
 
 def last(node: ast.expr) -> str:

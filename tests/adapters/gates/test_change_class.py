@@ -86,7 +86,7 @@ def test_an_honest_change_passes(declared: str, edits: tuple[tuple[str, str], ..
 RESPELLED = [
     (PY, "\ufeff" + PY.replace("\n", "\r\n")),
     ("def f(x):\n    return x\n", "from b import f\n"),
-    ("A = 1\nB = 2\n", "A, B = 1, 2\n"),
+    ("A = 1\nB = 2\n", "import os\nos.environ['X'], A, B = 0, 1, 2\n"),
     ("class A:\n    @staticmethod\n    def f(x): ...\n", "class A:\n    @classmethod\n    def f(cls, x): ...\n"),
     ("class A:\n    def f(self, x): ...\n", "class A:\n    @staticmethod\n    def f(x): ...\n"),
     (

@@ -12,7 +12,7 @@ PYTHON = """
 import os
 LIMIT = 3
 a, (b, c) = 1, (2, 3)
-size: int = 1
+size: int = 1; os.environ[a] = os.linesep = "1"
 def load():
     inner = 1
     def nested(): ...
