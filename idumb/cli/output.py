@@ -211,20 +211,9 @@ def _write_failure(
     details: Mapping[str, Any] | None = None,
     following: Sequence[Action | str] = (),
 ) -> None:
-    from idumb.views import answer
+    from idumb.views import answer, terminal
 
     if _redactors:  # before the lines are wrapped
         message, details = _redactors[0]().value(plain([message, details or {}]))
     findings = (details or {}).get("findings", ())
-    _write_error(answer.failure(code, message, hint, findings, details, following, width=_width()))
-
-
-def _width() -> int | None:
-    """Return the columns of the terminal on standard error; None if it is none."""
-    if sys.stderr is None or not sys.stderr.isatty():
-        return None
-    columns = os.get_terminal_size(sys.stderr.fileno()).columns
-    return columns if columns >= _NARROWEST else 80  # some terminals say 0
-
-
-_NARROWEST = 20
+    _write_error(answer.failure(code, message, hint, findings, details, following, width=terminal.columns(sys.stderr)))

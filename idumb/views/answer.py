@@ -21,6 +21,8 @@ evidence*   - {}
   paths: {paths:20}
 """
 _STEP, _COMMAND = "  ", "      "
+_BELOW = "        "
+"""Begins the further lines of evidence, such as those of a command."""
 
 
 def render(view: str, data: Data) -> str:
@@ -52,13 +54,17 @@ def escaped(value: Any, key: str = "", parent: str = "") -> Any:
     if value is None or isinstance(value, int | float):
         return value
     if isinstance(value, str):
+        if key == "evidence":
+            return markup.hanging(value, _BELOW)
+        if key == "command":
+            return escaping.show_line(value)
         is_block = key in _BLOCKS or f"{parent}.{key}" in _BLOCKS_OF
         return markup.visible(value) if is_block else markup.one_line(value)
     if isinstance(value, Mapping):
         return {escaped(name): escaped(each, name, key) for name, each in value.items()}
     if isinstance(value, Sequence):
         return [escaped(each, key, parent) for each in value]
-    return markup.one_line(str(value)) if isinstance(value, Action) else value
+    return escaping.show_line(str(value)) if isinstance(value, Action) else value
 
 
 def json_object(
@@ -117,17 +123,17 @@ def failure(
     """
     from idumb.domain import refusals
 
-    known = {**(details or {})}
+    known = {} if details is None or details.get("asked") else details  # a question has just shown them
     choices = refusals.details_of(code, message, hint, known).get("choices", ())
     facts = {"message": message, "hint": hint, "details": {**known, "choices": choices}, "next": following}
     data = escaped({**facts, "code": code, "findings": findings, "is_command": isinstance(hint, Action)})
     columns = width or _COLUMNS
     head = [f"idumb: {data['message']} [{data['code']}]"]
     found = [phrases.findings([row]) for row in data["findings"]]
-    body = [[line] for line in forms.fill(_BODY, data["details"]) if line != f"{_STEP}- {data['message']}"]
-    advice = [*_advice(data, with_consequences=True)]
+    body = [line.split("\n") for line in forms.fill(_BODY, data["details"]) if line != f"{_STEP}- {data['message']}"]
+    advice = [*_advice(data, width, with_consequences=True)]
     if _height([*head, *advice], columns) > _LINES:
-        advice = [*_advice(data, with_consequences=False)]
+        advice = [*_advice(data, width, with_consequences=False)]
     room = _LINES - _height([*head, *advice], columns)
     above = _fitting(found, room - bool(body), columns)
     below = _fitting(body, room - _height(above, columns), columns)
@@ -152,20 +158,12 @@ def _height(lines: Sequence[str], width: int) -> int:
 
 def _wrapped(lines: Sequence[str], width: int) -> Iterator[str]:
     """Yield the lines, no longer than the width; a command stays whole, to be pasted."""
-    import textwrap
-
     for line in lines:
-        if line.startswith(_COMMAND):
-            yield line
-        else:
-            indent = " " * (len(line) - len(line.lstrip()) + 2)
-            yield from textwrap.wrap(
-                line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
-            )
+        yield from (line,) if line.startswith(_COMMAND) else phrases.wrapped(line, width)
 
 
-def _advice(data: Data, *, with_consequences: bool) -> Iterator[str]:
-    """Yield what the user can do; each command once, the last line is one."""
+def _advice(data: Data, width: int | None, *, with_consequences: bool) -> Iterator[str]:
+    """Yield what the user can do; each command once, the last line is one. A long command has a line of its own."""
     hint = data["hint"] or ""
     rows = [row for row in data["details"].get("choices", ()) if row["text"] != hint]
     choices = [row for row in rows if row["command"] in (None, hint) or row["command"] not in hint]
@@ -179,6 +177,8 @@ def _advice(data: Data, *, with_consequences: bool) -> Iterator[str]:
         yield f"{_STEP}{words}" + ":" * (choice["command"] is not None)
         yield from () if choice["command"] is None else (f"{_COMMAND}{choice['command']}",)
     for number, step in enumerate(step for step in steps if step not in commands):
-        yield f"{_STEP}{'or' if number else 'next'}: {step}"
+        label = f"{_STEP}{'or' if number else 'next'}:"
+        is_long = width is not None and len(f"{label} {step}") > width
+        yield from (label, f"{_COMMAND}{step}") if is_long else (f"{label} {step}",)
     if data["code"] == "rollback.conflict":
         yield from (f"{_COMMAND}{line.strip()}" for line in phrases.resolving(data["details"]["files"]))

@@ -31,6 +31,11 @@ def one_line(text: str) -> str:
     return visible(" ".join(text.split()))
 
 
+def hanging(text: str, indent: str) -> str:
+    """Return the text with its line breaks; the lines after the first have the indentation."""
+    return visible(text.strip()).replace("\n", f"\n{indent}")
+
+
 def prose(text: str) -> str:
     """Return foreign prose as one line of Markdown, with all Markdown and HTML escaped."""
     escaped = _MARKUP.sub(lambda m: _ENTITIES.get(m[0]) or "\\" + m[0], one_line(text))

@@ -131,6 +131,14 @@ def ruled(text: str) -> list[str]:
     return [_RULE, *lines_of(text), _RULE]
 
 
+def wrapped(line: str, width: int, deeper: int = 2) -> list[str]:
+    """Return the line as lines no longer than the width; those after the first have a deeper indentation."""
+    import textwrap
+
+    indent = " " * (len(line) - len(line.lstrip()) + deeper)
+    return textwrap.wrap(line, width, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False)
+
+
 def text_of(lines: Iterable[str]) -> str:
     """Return the whole text of an answer, to which nothing is added."""
     return "".join(f"{line}\n" for line in lines)

@@ -14,7 +14,7 @@ from idumb.domain import whole_numbers
 from idumb.domain.action import JUDGE, JUDGEMENT, STOPPED, Answer, Decision, seconds_until
 from idumb.domain.settings import ASK_TIMEOUT
 from idumb.system.clock import SystemClock
-from idumb.views import markup, phrases
+from idumb.views import markup, phrases, terminal
 
 Armed = Callable[[], contextlib.AbstractContextManager[None]]
 Timeout = Callable[[], float]
@@ -22,7 +22,6 @@ T = TypeVar("T")
 
 _MOST_EVIDENCE = 200
 _TRIES = 3
-_WIDTH = 76
 _NO = "no"
 _APPROVAL = "approval"
 _YES = ("y", "yes")
@@ -86,7 +85,7 @@ class Terminal:
                 return None  # a closed terminal decides nothing
 
     def _ask(self, decision: Decision) -> Answer | None:
-        self._say(question(decision))
+        self._say(question(decision, terminal.columns(self._write) or 80))
         drop_typed_ahead(self._read)
         seconds, otherwise = self._timeout(), _meaning_of_empty(decision)
         left = None if decision.until is None else seconds_until(decision.until, SystemClock().now())
@@ -208,29 +207,28 @@ def at_terminal(armed: Armed, timeout: Timeout, shown: Callable[[str], str]) -> 
     return Terminal(sys.stdin, sys.stderr, user_folders.user_name(), armed, timeout, shown=shown)
 
 
-def question(decision: Decision) -> str:
+def question(decision: Decision, width: int = 80) -> str:
     """Return the question, the reason, the evidence, and the consequence of each choice."""
-    import textwrap
-
-    why = textwrap.wrap(markup.one_line(decision.why), _WIDTH, break_long_words=False, break_on_hyphens=False)
-    lines = ["", markup.one_line(decision.what), *(f"  {line}" for line in why), ""]
+    why = phrases.wrapped(f"  {markup.one_line(decision.why)}", width, 0)
+    lines = ["", markup.one_line(decision.what), *why, ""]
     # An approval shows everything that it covers.
     most = len(decision.evidence) if decision.kind == _APPROVAL else _MOST_EVIDENCE
-    lines += [f"  {_line(text)}" for text in decision.evidence[:most]]
+    lines += [line for text in decision.evidence[:most] for line in _lines(text, width)]
     hidden = len(decision.evidence) - most
     lines += [f"  and {hidden} more lines, not shown"] if hidden > 0 else []
     lines += [""] if decision.evidence else []
-    width = max((len(c.id) for c in decision.choices), default=0)
-    lines += [
-        f"  [{number}] {c.id:<{width}}  {markup.one_line(c.text)}: {markup.one_line(c.consequence)}"
-        for number, c in enumerate(decision.choices, 1)
-    ]
-    return "\n".join(lines) + "\n"
+    longest = max((len(c.id) for c in decision.choices), default=0)
+    for number, c in enumerate(decision.choices, 1):
+        words = f"  [{number}] {c.id:<{longest}}  {markup.one_line(c.text)}: {markup.one_line(c.consequence)}"
+        lines += phrases.wrapped(words, width, longest + 6)
+    return phrases.text_of(lines)
 
 
-def _line(text: str) -> str:
-    """Return one line of evidence with its indentation."""
-    return markup.visible(text.replace("\n", "\\n").replace("\t", " "))
+def _lines(text: str, width: int) -> list[str]:
+    """Return the lines of evidence. Facts of a task, which are indented, and texts of several lines do not wrap."""
+    first, *below = markup.visible(text).split("\n")
+    is_whole = below or text.startswith(" ")
+    return [f"  {first}", *(f"{' ' * 8}{line}" for line in below)] if is_whole else phrases.wrapped(f"  {first}", width)
 
 
 def _accepted_input(decision: Decision) -> str:

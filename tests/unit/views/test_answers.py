@@ -126,6 +126,18 @@ def test_words_wrap_at_the_width_of_the_terminal_and_commands_stay_whole() -> No
     text = answer.failure("x.y", "word " * 30, None, details={"choices": [{**LOOK, "command": command}]}, width=30)
     assert [line for line in text.splitlines() if len(line) > 30] == [f"      {command}"]
     assert answer.failure("x.y", "word " * 30, None).splitlines()[0].endswith("[x.y]"), "no terminal, no wrapping"
+    for details in (None, {"evidence": ["seen"], "asked": True}):
+        lines = answer.failure("x.y", "No.", command, details=details, width=30).splitlines()
+        assert lines == ["idumb: No. [x.y]", "  next:", f"      {command}"]
+
+
+def test_commands_keep_their_line_breaks_and_spaces() -> None:
+    evidence = {"evidence": ["  runs   printf 'a  b' # note\nrm -r x"]}
+    of_file = Action.of("show", "a  b\nc")
+    shown = ["  - runs   printf 'a  b' # note", "        rm -r x", "  next: idumb show 'a  b\\nc'"]
+    assert answer.failure("x.y", "No.", of_file, details=evidence).splitlines()[1:] == shown
+    question = {"id": "q", "what": "What?", "why": "Why.", "choices": [], **evidence}
+    assert shown[:2] == answer.render("decide.decisions", {"decisions": [question]}).splitlines()[2:]
 
 
 _SPENT = {"seconds": 1, "tokens": 0, "cost_usd": 0}

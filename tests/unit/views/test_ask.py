@@ -63,6 +63,16 @@ def test_a_question_shows_its_reason_the_evidence_and_each_consequence() -> None
     assert "\x1b" not in shown
 
 
+def test_a_command_keeps_its_line_breaks_and_words_wrap_at_the_width_of_the_terminal() -> None:
+    """R-ASK-1."""
+    command = "  runs   for f in *; do\n    printf '%s  %s' \"$f\" \\n\ndone " + "x" * 40
+    asked = replace(QUESTION, why="why " * 20, evidence=(command, "word " * 12))
+    lines = ask.question(asked, 40).splitlines()
+    at = lines.index("    runs   for f in *; do")
+    assert lines[at + 1 : at + 3] == ["            printf '%s  %s' \"$f\" \\n", f"        done {'x' * 40}"]
+    assert [line for line in lines if len(line) > 40] == [lines[at + 2]]
+
+
 def test_an_ambiguous_prefix_is_not_a_choice() -> None:
     ambiguous = Decision(
         "d", "decision", "?", "", (), (Choice("alpha", "", ""), Choice("alps", "", ""), Choice("al", "", ""))
