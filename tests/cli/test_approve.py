@@ -61,8 +61,10 @@ def test_at_a_terminal_approve_asks_and_the_default_is_no(
 ) -> None:
     """R-LOCK-3, R-ASK-2."""
     screen = answering(monkeypatch, typed)
-    assert project.quick("approve", "1").code == code
+    answered = project.quick("approve", "1")
+    assert answered.code == code
     assert f"commands use {CHECK}" in screen.getvalue()
+    assert CHECK not in answered.err, "the question has shown it"
     assert project.json("approve", "1", "--revoke").code == code
 
 

@@ -67,8 +67,7 @@ def ask(services: Services, need: Need, missing: Sequence[Change], text: Consent
         phase_grants.record_consent(services, need.place, parts, how=TERMINAL, need=need.digest)
     else:
         refused = refusal(need, missing, text, asked)
-        if services.asker.interactive and not approve:  # the question has just listed them
-            refused.details |= {"evidence": [], "choices": []}
+        refused.details["asked"] = services.asker.interactive and not approve
         if text.waits and not approve and not services.asker.interactive:
             refused = _stored(services, refused, asked, text, parts)
         raise refused

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from idumb.app.core import schedule
 from idumb.app.core.questions import EXHAUSTED
+from idumb.app.core.services import Services
 from idumb.domain import failures, outcome, wording
 from idumb.domain.action import HISTORY, REASON, Action, Choice, Decision
 from idumb.domain.contract import Contract
@@ -339,6 +340,13 @@ def offer_of(question: Decision, **more: Any) -> dict[str, Any]:
 def offer(blocked: str, why: str, evidence: Iterable[str], choices: Sequence[Choice], **more: Any) -> dict[str, Any]:
     """The details of a refusal that offers choices."""
     return {"what": blocked, "why": why, "evidence": list(evidence), "choices": choice_rows(choices), **more}
+
+
+def require_yes(services: Services, question: Decision, refusal: Refusal) -> None:
+    """Ask to confirm; refuse without a yes. If a terminal has just `asked`, the text does not repeat the question."""
+    if not question.agreed(services.asker.ask(question)):
+        refusal.step, refusal.details["asked"] = question.choices[0].command, services.asker.interactive
+        raise refusal
 
 
 def choice_rows(choices: Sequence[Choice]) -> list[dict[str, Any]]:

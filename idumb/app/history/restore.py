@@ -13,6 +13,7 @@ from msgspec import Struct
 
 from idumb.app.attempt import projections
 from idumb.app.consent import phase_grants
+from idumb.app.core import actions
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services, checkpoint_path, fields, run_ref
 from idumb.app.history import restore_conflicts
@@ -76,8 +77,7 @@ def confirm(services: Services, intent: Intent, target: Target, facts: Sequence[
     no = ("change nothing", "nothing changes")
     question = Decision.confirmation("confirm", "rollback", intent.words, why, evidence, yes, *no)
     words = f"Nothing was changed: {what} needs your confirmation."
-    if not question.agreed(services.asker.ask(question)):
-        raise Refusal("rollback.not-confirmed", words, hint=question.choices[0].command, details=details)
+    actions.require_yes(services, question, Refusal("rollback.not-confirmed", words, details=details))
 
 
 def keep_present(services: Services, journal: Journal, intent: Intent, target: Target) -> Snapshot:

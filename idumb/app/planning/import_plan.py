@@ -10,7 +10,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from idumb.app.core import run_lookup
+from idumb.app.core import actions, run_lookup
 from idumb.app.core.services import Result, Services, fields, same_command
 from idumb.app.planning import draft_plan, phase_context
 from idumb.app.planning.draft_plan import Draft, PlanFile
@@ -196,8 +196,7 @@ def _updated(services: Services, request: Request, source: SourcePlan, earlier: 
     if not request.yes:
         words, details = "Nothing was written: the change needs your confirmation.", {"diff": data["diff"]}
         details["command"] = agreeing
-        if not question.agreed(services.asker.ask(question)):
-            raise Refusal("import.not-confirmed", words, hint=question.choices[0].command, details=details)
+        actions.require_yes(services, question, Refusal("import.not-confirmed", words, details=details))
     ways = [Action.of("check-plan", plan.phase)]
     if state is None:
         _write(services, plan, earlier.text, text)

@@ -14,6 +14,7 @@ from msgspec.structs import replace
 
 from idumb.app.consent import phase_grants
 from idumb.app.contract import contract_versions, loading, plan_checks
+from idumb.app.core import actions
 from idumb.app.core.services import Result, Services, same_command
 from idumb.app.planning import draft_plan, phase_context
 from idumb.app.planning.phase_context import PhaseLocation
@@ -251,9 +252,9 @@ def _end_approval(services: Services, request: Addition, contract: Contract, tas
     )
     if not request.yes:
         words = f"Phase {phase} is approved, and adding {names} would end the approval. Nothing was written."
-        details = {"phase": phase, "command": command}
-        if not question.agreed(services.asker.ask(question)):
-            raise Refusal("plan.approved", words, hint=question.choices[0].command, details=details)
+        actions.require_yes(
+            services, question, Refusal("plan.approved", words, details={"phase": phase, "command": command})
+        )
     return True
 
 

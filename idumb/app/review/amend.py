@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from msgspec import Struct
 
@@ -277,7 +276,5 @@ def _confirm(services: Services, request: Request, proposal: Proposal) -> None:
         "nothing happens",
     )
     words = f"Nothing was written: the amendment of phase {phase} needs your confirmation."
-    details: dict[str, Any] = {"contract_hash": new.hash, "lines": changes, "evidence": list(evidence)}
-    details["choices"] = actions.choice_rows(question.choices)
-    if not question.agreed(services.asker.ask(question)):
-        raise Refusal("amend.not-confirmed", words, hint=question.choices[0].command, details=details)
+    details = actions.offer_of(question, contract_hash=new.hash, lines=changes)
+    actions.require_yes(services, question, Refusal("amend.not-confirmed", words, details=details))

@@ -277,8 +277,7 @@ def _confirm(services: Services, contract: Contract, approval: Grant, covered: t
     )
     words = f"Contract {contract.hash[:16]} of phase {contract.phase} was not approved."
     details = actions.offer_of(question, contract_hash=contract.hash)
-    if not question.agreed(services.asker.ask(question)):
-        raise Refusal("approval.not-given", words, hint=question.choices[0].command, details=details)
+    actions.require_yes(services, question, Refusal("approval.not-given", words, details=details))
 
 
 def approval_lines(services: Services, contract: Contract, approval: Grant) -> Iterable[str]:

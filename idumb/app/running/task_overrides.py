@@ -168,9 +168,10 @@ def _confirm_skip(services: Services, contract: Contract, task: str, why: str, t
         "nothing changes",
         task=task,
     )
-    if not question.agreed(services.asker.ask(question)):
-        words, details = f"Nothing was changed. {what}.", actions.offer_of(question, tasks=list(blocked))
-        raise Refusal("skip.not-confirmed", words, hint=question.choices[0].command, details=details)
+    details = actions.offer_of(question, tasks=list(blocked))
+    actions.require_yes(
+        services, question, Refusal("skip.not-confirmed", f"Nothing was changed. {what}.", details=details)
+    )
 
 
 def _take_work(

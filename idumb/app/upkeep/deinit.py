@@ -118,9 +118,9 @@ def _confirm(services: Services, going: Mapping[str, Any], backup: str | None) -
     if not services.asker.interactive:  # a question at a terminal lists what would be removed
         words += f": idumb deinit needs your confirmation. It removes {', '.join(parts)}, and {copy}."
         words += f" It keeps {'; '.join(going['stays'])}"
-    details = {**going, "backup": backup}
-    if not question.agreed(services.asker.ask(question)):
-        raise Refusal("deinit.not-confirmed", f"{words}.", hint=question.choices[0].command, details=details)
+    actions.require_yes(
+        services, question, Refusal("deinit.not-confirmed", f"{words}.", details={**going, "backup": backup})
+    )
 
 
 def _back_up(services: Services, folder: str, refs: Mapping[str, str], *, files: bool) -> None:
