@@ -249,10 +249,17 @@ def last_about(rows: Iterable[Mapping[str, Any]], files: Sequence[str]) -> str |
 
 
 def work(task: Task, attempt: int, feedback: str = "") -> Decision:
-    """Return the question that asks a person to do the task. An answer serves one attempt."""
+    """Return the question that asks a person to do the task, with the paths of the task and what will judge them.
+
+    An answer serves one attempt.
+    """
     name = "look" if task.kind == "human-verify" else "choose" if task.kind == "decision" and task.options else "do"
-    steps = (*(line for c in task.acceptance for line in (c.text, *c.instructions)), *feedback.splitlines()[:20])
-    question = about(name, task, attempt, steps, why=task.description or "The plan leaves this task to a person.")
+    criteria = (line for c in task.acceptance for line in (c.text, *c.instructions))
+    paths = wording.listed(ledger.written_paths(task.files), 20)
+    commands = (*(c.command for c in task.acceptance if c.command), *task.verify, *(t.command for t in task.tests))
+    judged = (f"  runs   {command}" for command in dict.fromkeys(commands))
+    shown = (*criteria, *[f"  writes {paths}"] * bool(paths), *judged, *feedback.splitlines()[:20])
+    question = about(name, task, attempt, shown, why=task.description or "The plan leaves this task to a person.")
     if name != "choose":
         return question
     return replace(

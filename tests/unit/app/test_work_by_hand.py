@@ -170,6 +170,8 @@ def test_work_by_hand_that_changed_after_it_was_judged_is_not_committed(path: st
 def test_a_person_is_asked_again_after_each_failed_check_because_an_answer_serves_one_attempt() -> None:
     """R-ASK-2: he learns what failed, as often as it does."""
     run = asked(by_hand(check="grep -q fixed README"))
+    shown = tuple(run.state.decisions["A.work.1"]["evidence"])
+    assert shown[-2:] == ("  writes README", "  runs   grep -q fixed README"), "what is his work, and what judges it"
     for number in range(1, 5):
         assert run.state.tasks["A"].decisions == (f"A.work.{number}",)
         assert run.answer("done").run().kind == "waiting"
