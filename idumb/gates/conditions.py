@@ -68,7 +68,7 @@ def _symbol(condition: Condition, root: str, _: Mapping[str, str]) -> Judged:
     data = read(root, path)
     if data is None:
         return False, f"{path} is not a file in the workspace"
-    text, name = data.decode("utf-8", "replace"), condition.subject
+    text, name = data.decode("utf-8-sig", "replace"), condition.subject
     is_python = path.endswith((".py", ".pyi"))
     held = name.removesuffix("()") in python_source.names(text) if is_python else mentions(text, name)
     return held, f"{path} {'has' if held else 'does not have'} {name}"

@@ -129,7 +129,7 @@ def _is_newer(line: str) -> bool:
 _WITH_COMMENTS = frozenset(
     {"devcontainer.json", ".eslintrc.json", "deno.json", "tslint.json", "turbo.json", "biome.json", "babel.config.json",
      "nx.json", "project.json", "wrangler.json", "renovate.json", "language-configuration.json", "pyrightconfig.json",
-     "cspell.json", ".markdownlint.json", ".oxlintrc.json", ".luarc.json"}
+     "cspell.json", ".markdownlint.json", ".oxlintrc.json", ".luarc.json", ".mocharc.json", ".babelrc.json"}
 )  # fmt: skip
 _BEGINNINGS = ("tsconfig", "jsconfig", "appsettings", "api-extractor")
 

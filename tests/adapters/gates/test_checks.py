@@ -142,7 +142,7 @@ def test_the_output_of_a_check_is_bounded(tmp_path: Path) -> None:
 def tree(tmp_path: Path) -> Path:
     root = tmp_path / "work"
     (root / "src").mkdir(parents=True)
-    (root / "src/a.py").write_text("import os\n\nclass Slug:\n    size: int = 1\n\n    def make(self): ...\n")
+    (root / "src/a.py").write_text("\ufeffimport os\n\nclass Slug:\n    size: int = 1\n\n    def make(self): ...\n")
     (root / "src/b.js").write_text("export function slugify(a) { bonbon(a) }\n")
     (tmp_path / "outside").write_text("secret", encoding="utf-8")
     (root / "link").symlink_to("../outside")

@@ -34,7 +34,7 @@ BROKEN = [
     ("a.toml", "a = 1\n", "a = 1\n[[b]\n", "a.toml:2"),
 ]
 HONEST = [
-    ("pyrightconfig.json", "{}", '{"strict": ["a"],}'),
+    (".mocharc.json", "{}", '{"strict": ["a"],}'),
     ("a.py", None, "def f() -> int:\n    return 1\n"),
     ("a.py", None, ""),
     ("a.py", "def f(:\n", "def f(::\n"),  # it did not parse before
