@@ -33,6 +33,7 @@ INSTRUCTIONS = (
     " not commit, and do not edit plans."
 )
 _SKIPPED = "skipped"
+_LONGEST = 100_000
 _PROGRAM = (sys.executable, "-P", "-m", "idumb")  # -P: never import a folder `idumb` of the repository
 
 
@@ -72,7 +73,8 @@ class Session(Struct):
         data = answer["data"]
         if answer["ok"] and data["open"] is not None and data["open"]["phase"] != data["phase"]:
             return _still_open(data["open"])
-        if not answer["ok"] or data["open"] is not None or _names(answer["ways"][:1], "submit_task"):
+        first = [way["tool"]["name"] for way in answer["ways"][:1] if way["tool"] is not None]
+        if not answer["ok"] or data["open"] is not None or first == ["submit_task"]:
             return answer
         if data["task"] is None:
             return await self._nothing_to_do(answer)
@@ -193,13 +195,23 @@ async def call_tool(session: Session, name: str, given: Mapping[str, Any]) -> An
     tool, told = tools[name], {word: value for word, value in given.items() if value is not None}
     wanted = inspect.signature(tool).parameters
     wrong = [f"it has no argument {word!r}" for word in told if word not in wanted]
-    wrong += [f"{word} is a text" for word, value in told.items() if isinstance(value, bool | list | dict)]
+    wrong += [
+        f"{word} is a text without NUL of at most {_LONGEST} bytes"
+        for word, value in told.items()
+        if not _is_fit(value)
+    ]
     least = {word: word.upper() for word in _needed(tool)}
     wrong += [f"it needs {word}" for word in least if word not in told]
     if wrong:
-        call = _tool(name, {**least, **{word: told[word] for word in wanted if isinstance(told.get(word), str)}})
+        call = _tool(name, {**least, **{word: v for word, v in told.items() if word in wanted and _is_fit(v, str)}})
         return _refused("mcp", "session.bad-call", f"{name} was not called: {'; '.join(wrong)}.", [call])
     return await tool(**{word: v if isinstance(v, str) else json.dumps(v) for word, v in told.items()})
+
+
+def _is_fit(value: Any, *kinds: type) -> bool:
+    """Return whether a value can be an argument of a program: a text or a number, not longer than Linux allows."""
+    given = str(value)
+    return type(value) in (kinds or (str, int, float)) and "\0" not in given and len(given.encode()) <= _LONGEST
 
 
 def _still_open(attempt: Answer, command: str = "next") -> Answer:
@@ -215,10 +227,6 @@ def _not_begun(command: str) -> Answer:
 def _tool(name: str, arguments: Mapping[str, str] | None = None) -> Way:
     """Return a next step that only a tool can do."""
     return {"command": None, "tool": {"name": name, "arguments": dict(arguments or {})}}
-
-
-def _names(ways: Sequence[Way], tool: str) -> bool:
-    return any(way["tool"] is not None and way["tool"]["name"] == tool for way in ways)
 
 
 def _refused(command: str, code: str, message: str, ways: Sequence[Way], evidence: Sequence[str] = ()) -> Answer:

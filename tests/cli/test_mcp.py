@@ -145,12 +145,15 @@ def test_the_official_client_works_through_a_task(prepared: Prepared) -> None:
     asyncio.run(speak())
 
 
+TEXT = "is a text without NUL of at most 100000 bytes"
 BAD_CALLS: tuple[tuple[str, dict[str, Any], str, dict[str, str]], ...] = (
     ("begin_session", {}, "it needs phase", {"phase": "PHASE"}),
     ("begin_session", {"phase": None}, "it needs phase", {"phase": "PHASE"}),
     ("begin_session", {"phaze": "1"}, "it has no argument 'phaze'; it needs phase", {"phase": "PHASE"}),
-    ("begin_session", {"phase": ["1"], "by": "me"}, "phase is a text", {"phase": "PHASE", "by": "me"}),
-    ("give_up_task", {"task": "T1-01", "why": True}, "why is a text", {"task": "T1-01", "why": "WHY"}),
+    ("begin_session", {"phase": ["1"], "by": "me"}, f"phase {TEXT}", {"phase": "PHASE", "by": "me"}),
+    ("give_up_task", {"task": "T1-01", "why": True}, f"why {TEXT}", {"task": "T1-01", "why": "WHY"}),
+    ("give_up_task", {"task": "T1-01", "why": "\0"}, f"why {TEXT}", {"task": "T1-01", "why": "WHY"}),
+    ("submit_task", {"task": "T1-01", "said": "é" * 60_000}, f"said {TEXT}", {"task": "T1-01"}),
     ("status", {"verbose": 1}, "it has no argument 'verbose'", {}),
 )
 
