@@ -139,8 +139,6 @@ def _explain(problem: BaseException, argv: Sequence[str]) -> errors.IdumbError:
         return problem
     if isinstance(problem, click.UsageError):
         return _usage(problem, argv)
-    if isinstance(problem, click.ClickException):
-        return errors.UsageError("usage", problem.format_message())
     if isinstance(problem, (click.Abort, KeyboardInterrupt)):
         return errors.Interrupted(2)
     if isinstance(problem, OSError):
@@ -161,27 +159,26 @@ def _usage(problem: click.UsageError, argv: Sequence[str]) -> errors.UsageError:
 
 def of_system(problem: OSError) -> errors.IdumbError:
     """Return the error for one of the system. Only completed work is recorded, so the same command can continue."""
+    from idumb.domain import paths
     from idumb.system import machine, user_folders
 
+    try:
+        here, state = os.getcwd(), user_folders.path()
+    except FileNotFoundError:
+        words = "The folder that you are in no longer exists."
+        return errors.Refusal("system.folder-gone", words, hint="cd to the repository, then run the command again")
     number = problem.errno or _number(str(problem))
     code, summary, hint = _SYSTEM_ERRORS.get(number, _OTHER)
     path = _path(problem)
-    if code in _PATH_CODES and _is_part(path, user_folders.path()):
-        summary = f"Cannot use the state directory {user_folders.path()}"
+    is_part = paths.is_below(path, state) or (paths.is_below(state, path) and not paths.is_below(here, path))
+    if code in _PATH_CODES and is_part:
+        summary = f"Cannot use the state directory {state}"
         hint = f"Make it writable, or set XDG_STATE_HOME to another folder, {_AGAIN}"
     reason = problem.strerror or str(problem)
     message = f"{summary}: {reason}" if path in reason else f"{summary}: {path}: {reason}"
     if code == "system.full":
         message += machine.described(path)
     return errors.Refusal(code, message, hint=hint, details={"path": path})
-
-
-def _is_part(path: str, state: str) -> bool:
-    """Return whether a path is in or above the state directory, but not above the current folder."""
-    here = os.getcwd()
-    if path == state or path.startswith(f"{state}/"):
-        return True
-    return state.startswith(f"{path}/") and not f"{here}/".startswith(f"{path.rstrip('/')}/")
 
 
 def _number(message: str) -> int:

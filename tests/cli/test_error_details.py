@@ -114,6 +114,18 @@ def test_each_system_error_has_its_code_its_path_and_a_next_step() -> None:
         assert explained.hint
 
 
+def test_in_a_folder_that_was_removed_one_line_says_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As after a rollback of the task that made it."""
+    monkeypatch.chdir(tmp_path)
+    tmp_path.rmdir()
+    assert main.run(["status"]) == 4
+    assert capsys.readouterr().err.startswith(
+        "idumb: The folder that you are in no longer exists. [system.folder-gone]"
+    )
+
+
 def test_a_full_disk_is_named_with_the_free_space(tmp_path: Path) -> None:
     explained = main.of_system(problem(errno.ENOSPC, str(tmp_path / "missing" / "a.txt")))
     room = machine.room(str(tmp_path))
