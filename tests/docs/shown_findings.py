@@ -87,6 +87,7 @@ SHOWN_HERE: Mapping[str, tuple[str, str]] = {
         "01-PLAN.md",
         plan("```yaml task\nid: T1-01\ntitle: Greet\nacceptance: [{text: It greets, chek: 'true'}]\n```\n"),
     ),
+    "json.unreadable": ("greet.json", '{"steps": [1 2]}'),  # each Python words this alike
     "plan.foreign-format": (
         "01-PLAN.md",
         "# Tasks: greet\n\n## Phase 1: Setup\n\n- [ ] T001 [P] Make src/greet.py\n",

@@ -32,7 +32,7 @@ COMPUTED = {
     ),
     "idumb/app/contract/changed_contract.py code": (*_LOCK, "run.contract-changed"),
     "f'amend.{field}'": tuple(f"amend.{name}" for name in amendment.UNCHANGEABLE),
-    "f\"verification.{record['status']}\"": _VERIFICATION,
+    "f'verification.{status}'": _VERIFICATION,
     "f'role.{why.kind}'": ("role.errored",),
     "f'role.{code}'": ("role.errored",),
     "_CODES.get(ending.kind, 'run.failed')": (

@@ -78,16 +78,17 @@ def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: S
     if unfinished:
         following = next_steps.of_run(services, contract, state, statuses)
         data["next"] = [action for action in following if action.verb != "verify-work"]
-    if record["status"] == "passed":
+    status = record["status"]
+    if status == "passed":
         return Result(data, errors.EXIT_DONE, warnings)
-    code = errors.EXIT_WAITING if record["status"] == "waiting" else errors.EXIT_FAILED
+    code = errors.EXIT_WAITING if status == "waiting" else errors.EXIT_FAILED
     way = Action.of("show", contract.order[0])
-    if record["status"] == "waiting" or record["decision"] is not None:
+    if status == "waiting" or record["decision"] is not None:
         way = actions.DECISIONS
-    elif record["status"] == verdict.PARTIAL:
+    elif status == verdict.PARTIAL:
         way = Action.of("verify-work", contract.phase, "--gaps")
     hint = record.get("fix") or (data["next"][0] if unfinished else way)
-    failure = (f"verification.{record['status']}", f"Phase {contract.phase}: {record['reason']}", hint)
+    failure = (f"verification.{status}", f"Phase {contract.phase}: {record['reason']}", hint)
     return Result(data, code, warnings, failure, failure_report.report_verification(services, state, contract, record))
 
 

@@ -90,7 +90,7 @@ def test_a_module_of_thousands_of_assigned_names_is_unknown_and_not_waited_for()
 def test_source_that_is_nested_deeply_is_no_error_of_a_gate(text: str) -> None:
     """S11: gates read untrusted text."""
     test = f"def test_a():\n    assert 1\n{text}"
-    task = Task("T1-01", "A task", change="preserving")
+    task = Task("T1-01", "A task", change="extending")
     before, gates = {"a.py": "\n", "test_a.py": "\n"}, ("specification", "design", "syntax")
     inputs = changes.inputs(before, {"a.py": text, "test_a.py": test}, asked=gates, task=task)
     assert {proof.result for proof in changes.judge(inputs).values()} <= {evidence.PASSED, evidence.UNPROVEN}
