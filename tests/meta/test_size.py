@@ -8,7 +8,7 @@ BUDGETS = {
     "domain": 7_842,
     "markdown": 6_325,
     "app, engine rooms": 6_982,
-    "app, use cases": 7_990,
+    "app, use cases": 7_991,
     "composition": 690,
     "cli, views": 4_246,
     "see and steer": 1_965,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_547
+TESTS = 62_548
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 390_114  # bytes of README.md and docs/
+PAGES = 390_170  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:
