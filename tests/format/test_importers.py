@@ -97,6 +97,27 @@ def test_an_imported_plan_follows_its_source_and_keeps_what_a_person_added() -> 
     assert (again, none) == (after, ())
 
 
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+def test_fields_in_any_spelling_stay_and_labels_in_a_text_of_the_source_are_text(newline: str) -> None:
+    def read(files: str, mark: str) -> SourcePlan:
+        return registry.read("TODO.md", {"": f"- [{mark}] Make a\n  - **Files:** `{files}`\n  - more\n- [ ] b\n"}, None)
+
+    text = golden.written(read("a.py", " ")).replace("- **Depends on:** none", "- Verify: `make`\n* depends_on: none")
+    text = text.replace("- **x-source-id:** make-a", "* __x-source-id__: make-a").replace("\n", newline)
+    own = text
+    for files, mark in (("b.py", "x"), ("c.py", " "), ("a.py", " ")):
+        source, plan = read(files, mark), plan_parser.parse(text.encode(), "p").plan
+        assert plan
+        target = Target("7", "01", {"make-a": "T7-01", "b": "T7-02"}, lambda _: False)
+        text, changes = imported.updated(text, plan, source, target)
+        assert changes == ("T7-01 changed in the source",)
+        after = plan_parser.parse(text.encode(), "p").plan
+        assert after
+        assert (after.tasks[0].verify, "x-source-done" in after.tasks[0].extra) == (("make",), mark == "x")
+        assert f"- **Files:** `{files}`" in after.tasks[0].description
+    assert text == own
+
+
 @every("text", ["", "# Notes\n\nOnly text.\n", "{}", '{"tasks": [', "\0", "- [ ]\n"])
 def test_a_file_without_tasks_is_refused(text: str) -> None:
     with pytest.raises(InputError) as refused:

@@ -14,7 +14,7 @@ from idumb.domain.plans.plan import HUMAN, SOURCE_DIGEST, SOURCE_DONE, UNPROVEN,
 from idumb.domain.plans.source_tasks import CHANGE, DONE, SOURCE_ID, SourcePlan, SourceTask, unproven
 
 INFERRED = "x-inferred"
-_FIELD = re.compile(r"- \*\*([\w -]+):\*\*")
+_FENCE = re.compile(r"^(`{3,})text example[ \t]*\r?\n(?s:.*?)^\1(?=[ \t]*\r?$)", re.MULTILINE)
 _CLOSING = re.compile(r"(?:^|(?<=\s))[#\s]+$")  # ends a heading; in `C#` it is a letter
 _COMMENT = re.compile(r"<!--|-->")
 _BOX = re.compile(r"^(?:(?:[-+*]\s*)?\[[^\]]{0,3}\]\s*)+")
@@ -84,8 +84,7 @@ def task_text(task: SourceTask, target: Target) -> str:
     """Return one task in idumb's format."""
     needed = _needed(task, target)
     lines = [f"### {target.ids[task.id]}: {_heading(task.title)}", ""]
-    about = wording.fenced(_COMMENT.sub("", task.description), "text example")
-    lines += [about, ""] if about else []
+    lines += [about, ""] if (about := _about(task)) else []
     lines += [f"- **Kind:** {task.kind}"] if task.is_human else []
     lines.append(f"- **Depends on:** {', '.join(needed) or 'none'}")
     lines += ["- **Files:**"] if task.files else []
@@ -155,8 +154,7 @@ def updated(
         stays = current is None or task.id in completed
         changes.append(f"{task.id} {what}{'; it stays as it is' if stays else ''}")
         if current is not None and not stays and task.span is not None:
-            renewed = _renewed(text[task.span.start : task.span.end], current, target).replace("\n", newline)
-            text = text[: task.span.start] + renewed + text[task.span.end :]
+            text = _renewed(text, task, current, target, newline)
     return text, tuple(reversed(changes))
 
 
@@ -184,20 +182,29 @@ def _end_of_tasks(text: str, plan: Plan) -> int:
     return len(text[: following.start() if following else len(text)].rstrip("\r\n"))
 
 
-def _renewed(block: str, current: SourceTask, target: Target) -> str:
-    """Return the text of a task with what the source gives now, and the fields that the plan has. Lines end with LF."""
-    fresh = task_text(current, target).rstrip("\n").split("\n")
-    kept = block.replace("\r\n", "\n").split("\n")
-    begin, first = (next((n for n, line in enumerate(rows) if _FIELD.match(line)), len(rows)) for rows in (fresh, kept))
-    values = {match[1]: line for line in fresh[begin:] if (match := _FIELD.match(line))}
-    fields: list[str] = []
-    for line in kept[first:]:
-        match = _FIELD.match(line)
-        name = match[1] if match else ""
-        if name != SOURCE_DONE:
-            fields.append(values[name] if name in (SOURCE_ID, SOURCE_DIGEST, "Depends on") else line)
-        fields += [values[SOURCE_DONE]] if name == SOURCE_ID and SOURCE_DONE in values else []
-    return "\n".join([*fresh[:begin], *fields])
+def _renewed(text: str, task: Task, current: SourceTask, target: Target, newline: str) -> str:
+    """Return the plan with what the source gives now in one task: its title, the fence below it and fields of ours."""
+    needed, spans = _needed(current, target), task.spans
+    begin, last = spans["title"].start, min(span.start for name, span in spans.items() if name != "title")
+    end = begin + len(text[begin:last].partition("\n")[0].rstrip())
+    about, fence = _about(current), _FENCE.search(text, end, last)
+    edits = [(begin, end, _heading(current.title))]
+    edits.append((*fence.span(), about) if fence else (end, end, f"\n\n{about}" if about else ""))
+    for name, value in {"depends_on": ", ".join(needed) or "none", SOURCE_DIGEST: _recorded(current, needed)}.items():
+        edits += [(spans[name].start, spans[name].end, value)] if name in spans else []
+    own = spans[SOURCE_ID if current.done else SOURCE_DONE] if current.done != (SOURCE_DONE in spans) else None
+    if own is not None:
+        begin, end = text.rfind("\n", 0, own.start) + 1, text.find("\n", own.end) + 1 or len(text)
+        before = text[begin : own.start]
+        line = f"\n{before[: len(before) - len(before.lstrip())]}- **{SOURCE_DONE}:** {DONE}"
+        edits.append((own.end, own.end, line) if current.done else (begin, end, ""))
+    for begin, end, new in sorted(edits, reverse=True):
+        text = text[:begin] + new.replace("\n", newline) + text[end:]
+    return text
+
+
+def _about(task: SourceTask) -> str:
+    return wording.fenced(_COMMENT.sub("", task.description), "text example")
 
 
 def missing(task: Task) -> tuple[str, ...]:
