@@ -160,7 +160,7 @@ class _Graph:
             last = cut if self.key(cut) in self.known else padded
         if self.key(first) not in self.known or self.key(last) not in self.known:
             return []
-        low, high, same = _numbers(first), _numbers(last), re.sub(r"\d.*", "", self.key(first))
+        (low, high), same = sorted((_numbers(first), _numbers(last))), re.sub(r"\d.*", "", self.key(first))
         rows = ((place, task.id) for place, task in enumerate(self.tasks) if self.key(task.id).startswith(same))
         return [place for place, id in rows if low <= (numbers := _numbers(id)) <= high or numbers[: len(high)] == high]
 

@@ -25,7 +25,7 @@ _NEEDING = (
 _LEAD = r"[ \t>|]*(?:#{1,7}[ \t]*)?"
 _MARKER = r"(?:[-*+•‣·–—]|\(?\w{1,3}[.)])"
 _BOX = re.compile(rf"{_LEAD}(?:{_MARKER}[ \t]*)?[*_~]{{0,3}}\\?\[(?:\s{{0,3}}|\s?[^\s\[\]`^]{{1,2}}\s?)\\?\](?![(\[:])")
-_MARKS = re.compile(r"\[[ xX✓✔]\]|[☐☑☒✅✔✓]")
+_MARKS = re.compile(r"\[[ xX✓✔]\]|[☐☑☒✅✔✓⬜🔲]")
 _STATUS = re.compile(
     rf"^{_LEAD}(?:{_MARKER}[ \t]+)?[*_]{{0,3}}(?:status|state|lane|done|progress|completed?)[*_]{{0,3}}[ \t]*:"
     r"|\[(?:done|wip|in[ -]progress|completed?|cancell?ed|skipped|blocked|deferred)\]"
@@ -93,6 +93,7 @@ _RANGE = r"[ \t]*(?:\.{2,3}|…|[-–—~]|\b(?:to|through|thru|until)\b)[ \t]*"
 _BRACKETS = r"\((?:[^()]|\([^()]*\))*+\)"
 _NOT = re.compile(r"(?:\b(?:not|no|never|without|independent|cannot)\b|n't\b)[^.;,()]*\Z", re.IGNORECASE)
 _IN_BRACKETS = re.compile(_BRACKETS)
+_MORE = re.compile(rf"{_SEPARATOR}\d", re.IGNORECASE)
 _ITEM = re.compile(r"\s*(?:[-*+•][ \t]+|\d+[.)][ \t]+)?")
 _QUOTES = re.compile(r"[`*]")
 
@@ -128,7 +129,7 @@ class References:
             if _NOT.search(line, max(match.start() - 40, 0), match.start()):
                 return match[0]
             ids.extend(self._of(match["list"]))
-            return " "
+            return self._left(match)
 
         rest = self._phrase.sub(taken, line)
         rest = rest.replace(own, " ", 1) if own else rest
@@ -142,7 +143,13 @@ class References:
         whole = self._phrase.match(text) or self._list.match(text)
         if whole is None:
             return (), set()
-        return self._of(whole["list"]), used.difference(signs_in(text[whole.end() :], self, headings=False))
+        rest = self._left(whole) + text[whole.end() :]
+        return self._of(whole["list"]), used.difference(signs_in(rest, self, headings=False))
+
+    def _left(self, match: re.Match[str]) -> str:
+        """Return what is not read of a list: what is in brackets; all of it if a number follows, as in `T001, 2`."""
+        more = _MORE.match(match.string, match.end())
+        return match[0] if more else " ".join(["", *_IN_BRACKETS.findall(match["list"]), ""])
 
     def _of(self, text: str) -> tuple[str, ...]:
         ids = self._one.finditer(_IN_BRACKETS.sub(" ", text))

@@ -71,8 +71,13 @@ class SourceFile:
         lines = [line for line in outline.span(entry) if line not in without]
         self.carry(lines)
         self.use(entry.line, signs.TASK, *([signs.STATUS] if entry.done else ()))
-        if not entry.is_clear:
+        if entry.mark not in (None, " ") and not entry.done:  # `[-]` or `[~]` mean something else to each tool
             self.used[entry.line].discard(signs.BOX)
+        if not entry.done:  # a mark in its words may say something else than its box
+            self.used[entry.line] -= {signs.MARK}.intersection(signs.signs_in(entry.text, None, headings=False))
+        for inner in outline.every(entry.inner) if entry.done else ():
+            if inner.mark == " " and inner.line in lines:  # nobody does it if idumb does not run the task
+                self.used[inner.line] -= {signs.BOX, signs.MARK}
 
     def carry(self, lines: Collection[int]) -> None:
         """Note that lines are kept as text of a task. A box in it is only kept if it is that of an item."""

@@ -47,6 +47,7 @@ def _spec_kit(file: SourceFile, _near: Near) -> SourcePlan:
     waits: tuple[int, ...] = ()  # what the next task waits for
     group: list[int] = []  # tasks that run in parallel
     before: int | None = None
+    places = {line: place for place, line in enumerate(items)}
     for place, item in enumerate(items.values()):
         match = _KIT_TASK.match(item.text)
         assert match is not None  # noqa: S101 - `items` are those that match
@@ -56,7 +57,9 @@ def _spec_kit(file: SourceFile, _near: Near) -> SourcePlan:
         before = _phase(item, level)
         group.append(place)
         about = f"{item.place} {match['marks'].strip()}".strip()
-        tasks.append(file.task(item, match["id"], match["title"].strip(), about, waits, _ORDER, items.keys()))
+        above = [places[each.line] for each in item.above if each.line in places][:1]  # which it is a part of
+        after = (*waits, *above)
+        tasks.append(file.task(item, match["id"], match["title"].strip(), about, after, _ORDER, items.keys()))
         if not parallel:
             waits, group = (place,), []
     title = file.outline.title.removeprefix("Tasks: ") or file.path
@@ -73,7 +76,7 @@ SPEC_KIT = Format("spec-kit", str.casefold, _is_spec_kit, _spec_kit)
 
 # OpenSpec: `openspec/changes/NAME/tasks.md`, numbered groups of boxes such as `- [ ] 1.2 Text`
 
-_OPEN_ID = r"\d+(?:\.\d+[a-z]?)+(?:-\d+)?"
+_OPEN_ID = r"\d+(?:\.\d+[a-z]?)+(?:-\d+(?!\.\d))?"
 _OPEN_REFERENCES = References(_OPEN_ID, named=False)
 _GROUP = re.compile(r"\d+\. ")
 _OPEN_TASK = re.compile(rf"[*_`\[]*({_OPEN_ID}|\d+(?=[.)][*_]*\s))(?!\w)[*_`\]]*[.):]?[*_`]*\s+(\S.*)", re.IGNORECASE)
@@ -164,6 +167,8 @@ def _section(file: SourceFile, heading: Entry, id: str, title: str, own: SourceT
     all its boxes.
     """
     file.take(heading)
+    if own is None and lane not in _LANES:
+        file.note(heading.line, f"the lane {lane} of {id}")
     for n in outline.span(heading):
         if all(bare_id(found[0]) == bare_id(id) for found in _KITTY_REFERENCES.id.finditer(file.outline.lines[n - 1])):
             file.use(n, signs.MENTION)
@@ -207,7 +212,7 @@ def _package(file: SourceFile, lanes: Mapping[str, str]) -> tuple[SourceTask, st
             file.note(line, f"dependencies: {text}")
     for name in ("dependencies", "lane", "status", "subtasks"):
         file.use_value(front.value(name))
-    folder = file.path.split("/")[-2:][0]  # such as `tasks/done/`, where older versions keep the lane
+    folder = file.path.rpartition("/tasks/")[2].partition("/")[0]  # such as `done`, where older versions keep the lane
     said = (lanes.get(bare_id(id)), front.text("lane"), front.text("status"), folder if folder in _LANES else "")
     lane = next(filter(None, said), "").casefold()
     if lane not in _LANES:
@@ -222,8 +227,11 @@ def _package(file: SourceFile, lanes: Mapping[str, str]) -> tuple[SourceTask, st
 
 
 def _lanes(files: list[SourceFile]) -> dict[str, str]:
-    """Return the last lane of each package in the event log, which is stronger than what the files say."""
-    lanes: dict[str, str] = {}
+    """Return the latest lane of each package in the event log, which is stronger than what the files say.
+
+    git merges logs line by line, so spec-kitty orders events by their time too.
+    """
+    events = []
     for file in files:
         for number, line in enumerate(file.text.split("\n"), 1):
             try:
@@ -232,8 +240,9 @@ def _lanes(files: list[SourceFile]) -> dict[str, str]:
                 file.note(number, f"no event: {line[:60]}")
                 continue
             if isinstance(event, dict) and {"wp_id", "to_lane"} <= event.keys():
-                lanes[bare_id(str(event["wp_id"]))] = str(event["to_lane"])
-    return lanes
+                events.append({name: str(value) for name, value in event.items()})
+    events.sort(key=lambda event: (event.get("at", ""), event.get("event_id", "")))
+    return {bare_id(event["wp_id"]): event["to_lane"].casefold() for event in events}
 
 
 SPEC_KITTY = Format("spec-kitty", bare_id, _is_spec_kitty, _spec_kitty)

@@ -43,11 +43,6 @@ class Entry(Struct):
         return self.mark in _DONE
 
     @property
-    def is_clear(self) -> bool:
-        """Whether its mark says if it is done. `[-]` or `[~]` mean something else to each tool."""
-        return self.mark is None or self.mark == " " or self.done
-
-    @property
     def around(self) -> Entry | None:
         """The nearest item with a box around it."""
         return next((above for above in self.above if above.mark is not None), None)
