@@ -8,7 +8,8 @@ import shlex
 from collections.abc import Iterator
 
 from idumb.domain.errors import InputError
-from idumb.domain.plans.source_tasks import Need, SourcePlan, SourceTask, claims, unproven
+from idumb.domain.plans.plan import FileClaim
+from idumb.domain.plans.source_tasks import CHANGE, Need, SourcePlan, SourceTask, claims, unproven
 from idumb.markdown import phases
 from idumb.markdown.importers import signs, source_file
 from idumb.markdown.importers.signs import References
@@ -181,7 +182,9 @@ def _task(file: SourceFile, row: Node, id: str, parent: str, siblings: set[str])
     line = file.source.line_number(row.start)
     whole = (f"{parent}.{each}" if each in siblings else each for each in ids(of(row, "dependencies")))
     files = of(row, "relevantFiles")
-    paths = tuple(filter(None, (text(each, "path") for each in files.items))) if is_list(files) else ()
+    rows = files.items if is_list(files) else []
+    named = [(text(each, "path") if is_map(each) else "".join(texts(each)), text(each, "action")) for each in rows]
+    stated = [FileClaim("read" if action == "reference" else CHANGE, path) for path, action in named if path]
     details = "\n\n".join(filter(None, (text(row, name) for name in ("description", "details", "testStrategy"))))
     status = (text(row, "status") or "pending").casefold().replace("_", "-")
     if status not in _STATES:
@@ -192,11 +195,11 @@ def _task(file: SourceFile, row: Node, id: str, parent: str, siblings: set[str])
         if not is_read and any(signs.in_front_matter(f"{key.value}: {said}")) and said != parent:
             file.note(file.source.line_number(key.start), f"{key.value} of {id}: {said}")
     skipped = (f"{status} in the source",) if status in _LEFT_OUT else ()
-    found = () if paths else signs.paths_in(details)
+    found = () if stated else signs.paths_in(details)
     return SourceTask(
         id, text(row, "title") or id, details, done=status in _DONE,
         needs=tuple(Need(each, file.path, line) for each in whole), parent=parent,
-        files=claims(paths or found),
+        files=tuple(stated) or claims(found),
         acceptance=unproven(texts(of(row, "acceptanceCriteria")) or texts(of(row, "testStrategy"))),
         priority=_PRIORITIES.get(text(row, "priority"), "normal"),
         inferred=(*signs.inferred(found), *skipped), path=file.path, line=line,
