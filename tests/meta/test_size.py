@@ -5,8 +5,8 @@ from __future__ import annotations
 from tests.meta import size
 
 BUDGETS = {
-    "domain": 7_842,
-    "markdown": 6_325,
+    "domain": 7_847,
+    "markdown": 6_350,
     "app, engine rooms": 6_982,
     "app, use cases": 7_991,
     "composition": 690,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_548
+TESTS = 62_569
 
 
 def test_no_room_is_above_its_budget() -> None:

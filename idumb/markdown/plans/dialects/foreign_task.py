@@ -49,7 +49,7 @@ _KINDS = {
 class ForeignTask(Struct):
     """One task as its author wrote it.
 
-    - `id`: the author's id, "" if the format has none. `depends_on` None: after the task before it.
+    - `id`: the author's id, "" if the format has none. `in_order`: after the task before it, whatever it depends on.
     - `files` None: the task does not say which files it changes.
     - `commands`: executable checks. `done`: its author ticked it.
     - `criteria` have no ids yet. Without a proof of its own, one is proven by the commands if there are any.
@@ -65,7 +65,8 @@ class ForeignTask(Struct):
     files: list[Piece] | None = None
     criteria: list[Criterion] = field(default_factory=list)
     commands: list[str] = field(default_factory=list)
-    depends_on: list[Piece] | None = None
+    depends_on: list[Piece] = field(default_factory=list)
+    in_order: bool = True
     options: list[Option] = field(default_factory=list)
     estimate: int | None = None
     priority: str = "normal"
@@ -97,9 +98,9 @@ def tasks_of(
     by_own = {own: id for draft, id in zip(drafts, ids, strict=True) if (own := draft.id.casefold())}
     tasks: list[Task] = []
     for draft, id in zip(drafts, ids, strict=True):
-        before = (tasks[-1].id,) if tasks else ()
-        needed = before if draft.depends_on is None else tuple(_dependencies(draft.depends_on, id, by_own, source))
-        tasks.append(_task(draft, id, needed, tuple(requirements), files_of_plan, source))
+        needed = dict.fromkeys([tasks[-1].id] if tasks and draft.in_order else ())
+        needed |= _dependencies(draft.depends_on, id, by_own, source)
+        tasks.append(_task(draft, id, tuple(needed), tuple(requirements), files_of_plan, source))
     return tuple(tasks)
 
 

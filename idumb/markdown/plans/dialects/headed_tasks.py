@@ -20,10 +20,15 @@ from idumb.markdown.syntax.source import Source
 
 _DASH = r"[ \t]*(?:[:.)]|—|–|--?)[ \t]*"
 _T_ID = r"T(?:[\w.]*-\d+|[\w.]*\d)[a-z]?"
-_NAMED = re.compile(rf"Task[ \t]+((?:[\w.-]*-)?(?:[^\W\d]|\.)*\d[\w.]*)(?:{_DASH}|[ \t]+|$)(.*)", re.IGNORECASE)
-_ID = re.compile(rf"\[?({_T_ID})\]?(?:{_DASH}|[ \t]+)(.+)")
+_NAMED = re.compile(
+    rf"Task[ \t]+#?((?:[\w.-]*-)?(?:[^\W\d]|\.)*\d[\w.]*)[*_`~]*(?:{_DASH}|[ \t]+|$)(.*)", re.IGNORECASE
+)
+_ID = re.compile(rf"\[?({_T_ID})\]?[*_`~]*(?:{_DASH}|[ \t]+)(.+)")
+_SIGNS = re.compile(r"^(?:\[[ xX]\]|[^\w\[])+")  # what may stand before a title: a box, bold, a picture
+_LIKE_TASK = re.compile(r"(?:task|step)\b\W{0,3}(?:[\w.-]*\d|\w{1,5}[:.)])|\[?T-?\d", re.IGNORECASE)
 _NUMBERED = re.compile(r"(\d+(?:\.\d+)*)(?:[.):]|[ \t]*[—–-])?[ \t]+(.+)")
 _STEP = re.compile(r"[ \t]*(?:[-*+]|\d{1,9}[.)])[ \t]+\[([ xX])\][ \t]")
+_TICKED = re.compile(r"\W*\[[xX]\]")
 _STRAY = re.compile(r"[-*+][ \t]+\[[ xX]\][ \t]|[ \t]{0,3}- id:")
 _SECTION = re.compile(r"(?:\d+[.)][ \t]*)?(?:tasks?|implementation tasks|task breakdown|task list)\b", re.IGNORECASE)
 _KIND = re.compile(r"\((auto|tdd|execute|checkpoint:[\w-]+)\b[^()]*\)[ \t]*(?:(?::|—|–|-)[ \t]*)?", re.IGNORECASE)
@@ -45,13 +50,15 @@ def read(first: int, source: Source) -> tuple[list[ForeignTask], dict[str, list[
     for heading, following in pairwise([*document.headings, None]):
         if heading is None or heading.line < until:
             continue
-        title = heading.text.strip("*_ ")
+        title = _SIGNS.sub("", heading.text).rstrip("*_~ ")
         named = _named(title, heading.level, in_tasks=in_tasks)
         if named is not None:
             until = heading.end
             tasks.append(_task(rows[heading.line - first - 1 : until - first - 1], *named, source))
             continue
         in_tasks = bool(_SECTION.match(title)) if heading.level <= 2 else in_tasks or bool(_SECTION.fullmatch(title))
+        if _LIKE_TASK.match(title):
+            source.report("dialect.stray-text", rows[heading.line - first - 1].at, heading.text)
         body = rows[heading.line - first : following.line - first - 1 if following is not None else len(rows)]
         for row in body:
             if in_tasks and not row.fenced and _STRAY.match(row.text):
@@ -86,7 +93,7 @@ def _task(rows: list[Line], id: str, title: str, source: Source) -> ForeignTask:
     draft.description += [text] if text else []
     criteria = read_labels(draft, body, source)
     steps = [box[1] for row in body if not row.fenced and row.at not in criteria and (box := _STEP.match(row.text))]
-    draft.done = bool(steps) and " " not in steps
+    draft.done = _TICKED.match(head.text) is not None or (bool(steps) and " " not in steps)
     if draft.done:
         source.report("task.ticked", draft.start, draft.title[:60], fix="idumb import keeps such marks as history")
     return draft
@@ -225,7 +232,7 @@ _BY_HAND = re.compile(r"\s+(?:—|–|--?)\s+human\s*$")
 _OPTION = re.compile(r"<option\b([^<>]*)>((?:(?!</?option\b).)*+)</option>", re.DOTALL)
 _OPTION_ID = re.compile(r"\bid\s*=\s*[\"']([^\"']*)")
 _OPENING, _CLOSING = re.compile(r"<([\w-]+)>\s*"), re.compile(r"\s*</[\w-]+>\s*")
-_AN_ID = re.compile(r"(?:Task[ \t]+)?((?:[\w.]*-|(?:[^\W\d]|\.)*)\d[\w.]*)", re.IGNORECASE)
+_AN_ID = re.compile(r"(?:Task[ \t]+)?([\w.-]*\d[\w.]*)", re.IGNORECASE)
 _ESTIMATE = re.compile(r"(\d{1,4})(?:\.\d+)?[ \t]*(h|hours?|hrs?|m|min|minutes?)\b", re.IGNORECASE)
 _PRIORITIES = {"critical": "critical", "p0": "critical", "high": "high", "p1": "high", "normal": "normal",
                "medium": "normal", "p2": "normal", "low": "low", "p3": "low"}  # fmt: skip
@@ -295,7 +302,7 @@ def _criterion(words: str, at: int, source: Source) -> Criterion:
 
 def _depends_on(draft: ForeignTask, part: Piece, source: Source) -> None:
     text = foreign_task.flat(part.text).strip("[]` ")
-    ids: list[Piece] = []
+    unread = False
     none = text.casefold().rstrip(".") in ("none", "nothing", "n/a", "-", "—", "")
     for match in () if none else re.finditer(r"[^,;]+", part.text.rstrip()):
         word = foreign_task.ITEM.sub("", match[0].strip(), count=1).strip("[]`\"'* .")
@@ -303,6 +310,7 @@ def _depends_on(draft: ForeignTask, part: Piece, source: Source) -> None:
         at = part.at + match.start()
         if id is None:
             source.report("dialect.unread-dependency", at, foreign_task.flat(match[0]), field="Depends on", what="task")
-            return
-        ids.append(Piece(id[1], at))
-    draft.depends_on = ids
+            unread = True
+        else:
+            draft.depends_on.append(Piece(id[1], at))
+    draft.in_order = unread
