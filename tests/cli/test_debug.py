@@ -172,6 +172,9 @@ def test_steps_and_any_program_have_a_transcript_of_each_attempt(sandbox: GitSan
     project.plan([task("T1-01", files="create `a.txt`", check="test -s b.txt"), done])
     assert plans.run(project, "--max-attempts", "2").code == 1
     assert transcript(project) == {"builder": ["working on 2"]}
+    blocked = project.json("show", "T1-02", "--debug").data
+    assert (blocked["checklist"], blocked["next"]) == ([], ["idumb next 1"]), "it cannot be retried"
+    assert "permanent" not in project.quick("show", "T1-02", "--debug").out
     assert transcript(project, "--attempt", "1") == {"builder": ["working on 1"]}
     missing = project.quick("show", "T1-01", "--transcript", "--attempt", "3", "--json")
     assert missing.error["code"] == "task.no-attempt"

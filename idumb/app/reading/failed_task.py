@@ -61,8 +61,10 @@ def debug(services: Services, name: str, *, asks: bool, approve: Collection[str]
     task_state = state.tasks[task]
     see = Action.of("show", task, "--diff")
     is_running = task_state.status == outcome.RUNNING
-    is_retried = not is_running and task_state.status not in outcome.DONE  # no command retries the others
-    ways = remedies(failure) if is_retried else (("See the changes of the task.", see),)
+    # No command retries the others.
+    is_retried = task_state.status == outcome.FAILED or failures.kind(failure.failure).stops
+    ways = remedies(failure) if is_retried else (("See the changes of the task.", see),) * bool(attempts)
+    goes_on = actions.continuing(state) if is_running else Action.of("next", state.phase)
     data: dict[str, Any] = {
         "run": state.id,
         **fields(state, "phase", "state", "reason"),
@@ -80,7 +82,7 @@ def debug(services: Services, name: str, *, asks: bool, approve: Collection[str]
         },
         "checklist": [{"text": text, "command": command} for text, command in ways],
         "diagnosis": None,
-        "next": _next(state.phase, failure) if is_retried else [actions.continuing(state) if is_running else see],
+        "next": _next(state.phase, failure) if is_retried else [see if task_state.status in outcome.DONE else goes_on],
     }
     if asks and role_calls.binding_of(services, agent.DEBUGGER) is not None:
         role_calls.ensure_consent(services, needs.of_roles(services, [agent.DEBUGGER]), approve=approve)

@@ -162,8 +162,8 @@ def debug(data: phrases.Data) -> phrases.Lines:
     task, changes = data["task"], {row["attempt"]: row for row in data["task"]["changes"]}
     kinds = [str(task[name]) for name in ("class", "failure", "cause") if task[name]]
     attempts = [{**_attempt(each), **_said(each), "change": changes.get(each["attempt"])} for each in task["attempts"]]
-    kinds = [] if task["status"] in outcome.DONE else kinds
-    return forms.fill(_DEBUG, {**data, "kinds": kinds, "attempts": attempts})
+    is_failure = task["status"] == outcome.FAILED or task["failure"]
+    return forms.fill(_DEBUG, {**data, "kinds": kinds if is_failure else [], "attempts": attempts})
 
 
 def _said(attempt: phrases.Data) -> dict[str, Any]:
