@@ -98,6 +98,11 @@ def test_a_predicted_failure_is_reported_and_leaves_nothing(sandbox: GitSandbox)
     assert "resume" not in str(answer.error["hint"])
     details = answer.error["details"]
     assert (details["status"], details["step_id"], details["tool"]) == ("failed", "T1-01", "steps")
+    project.plan(
+        [failing_task("T1-01", "a.txt"), task("T1-02", files="create `b.txt`", fields="- **Builder:** human\n")]
+    )
+    answer = rehearse(project, "--max-attempts", "1")
+    assert (answer.code, answer.error["message"]) == (1, "A run would fail. Failed: T1-01."), "though a person is asked"
     assert details["error"] == "AC-1 failed"
     assert len(details["plan_hash"]) == 64
     assert "task.failed" in {event["kind"] for event in details["audit_trail"]}

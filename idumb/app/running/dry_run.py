@@ -21,7 +21,7 @@ from idumb.app.core.services import Result, Services, same_command
 from idumb.app.running import admission, run_lifecycle
 from idumb.app.session import operation
 from idumb.app.worktree import preconditions
-from idumb.domain import errors, outcome, paths
+from idumb.domain import errors, outcome, paths, wording
 from idumb.domain.action import SECRET, STOPPED, UNDECLARED, Action, Choice
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, Refusal
@@ -157,7 +157,9 @@ def _answer(ended: _DryRun, policy: str, run: Action) -> Result:
     verified = record is None or record["status"] in ("passed", "waiting") or record["decision"] is not None
     asked = [question for question in ran["decisions"] if question["subject"] != questions.EXHAUSTED]
     unforeseen = next((question for question in asked if question["kind"] in _UNFORESEEN), None)
-    if (ran["outcome"] == "waiting" and unforeseen is None) or (ran["outcome"] == "complete" and verified):
+    failed = [id for id, task in ended.state.tasks.items() if task.status == outcome.FAILED]
+    waits = ran["outcome"] == "waiting" and unforeseen is None and not failed
+    if waits or (ran["outcome"] == "complete" and verified):
         return Result(data, errors.EXIT_DONE, ended.result.warnings)
     # Its questions are gone, with the copy.
     details = {**{k: v for k, v in ended.result.details.items() if k != "decisions"}, "run": None}
@@ -166,6 +168,7 @@ def _answer(ended: _DryRun, policy: str, run: Action) -> Result:
     data["next"] = [Action.of("check-plan", phase)]
     exit_code, again = errors.EXIT_FAILED, f"Correct the plan, then {run} --dry-run"
     why = ended.result.failure[1] if ended.result.failure else ran["reason"]
+    why = f"Failed: {wording.listed(failed)}." if failed else why
     failure = ("dry-run.failed", f"A run would fail. {why}", again)
     if unforeseen is not None:
         exit_code = errors.EXIT_WAITING
