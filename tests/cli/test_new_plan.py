@@ -64,6 +64,7 @@ def test_a_plan_is_never_overwritten(project: Project) -> None:
     before = project.read(PLAN)
     again = project.quick("plan", "new", "1", "--goal", "Other", *PART, "--json")
     assert (again.code, again.error["code"]) == (4, "plan.exists")
+    assert [choice["id"] for choice in again.error["details"]["choices"]] == ["add"], "no verification found gaps"
     assert project.read(PLAN) == before
 
 

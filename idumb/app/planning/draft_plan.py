@@ -27,6 +27,8 @@ from idumb.domain.proof import ledger, verification
 
 NEW_TASK = ("--task", "TITLE", "create PATH", "COMMAND")
 """What describes a new task on the command line, for hints."""
+CLOSED = "passed"
+"""The status of a verification that found no gap."""
 _BACKUP_FOLDER = "drafts"
 
 _NUMBER = re.compile(r"(\d+)-?PLAN\.md\Z")
@@ -80,12 +82,15 @@ def already_planned(services: Services, where: PhaseLocation) -> Refusal:
     """Return the refusal to write a first plan for a phase that has one."""
     paths = [path for path, _ in services.plans.plans(where.folder)]
     locked = services.log.latest_run(where.phase) is not None
-    gaps = Action.of("plan-phase", where.phase, "--gaps")
     add = Action.of("plan", "add-task", where.phase, *NEW_TASK)
-    ways = (
-        Choice("gaps", "plan what its verification found open", "a further plan; the first stays as it is", gaps),
-        Choice("add", "add a task to it, with what it writes and the command that proves it", "the rest stays", add),
-    )
+    ways = [
+        Choice("add", "add a task to it, with what it writes and the command that proves it", "the rest stays", add)
+    ]
+    report = services.plans.recorded(where.folder, "VERIFICATION")
+    if report is not None and report.get("status") != CLOSED:
+        gaps = Action.of("plan-phase", where.phase, "--gaps")
+        means = "a further plan; the first stays as it is"
+        ways.insert(0, Choice("gaps", "plan what its verification found open", means, gaps))
     return Refusal(
         "plan.exists",
         f"Phase {where.phase} already has a plan, which idumb does not overwrite: {', '.join(paths)}.",

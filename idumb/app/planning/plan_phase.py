@@ -25,8 +25,6 @@ from idumb.domain.action import Action, Choice
 from idumb.domain.agent import AgentResult
 from idumb.domain.errors import EXIT_FAILED, EXIT_WAITING, Refusal
 
-_CLOSED = "passed"
-
 
 class Request(Struct, frozen=True):
     """Flags of `plan-phase`. `template` is a first plan to fill in; `offered` is a finished plan to take.
@@ -103,7 +101,7 @@ def _gaps(services: Services, where: PhaseLocation) -> str:
             f"Phase {where.phase} is not verified: {path} does not exist, so its gaps are unknown.",
             hint=Action.of("verify-work", where.phase),
         )
-    if (services.plans.recorded(where.folder, "VERIFICATION") or {}).get("status") == _CLOSED:
+    if (services.plans.recorded(where.folder, "VERIFICATION") or {}).get("status") == draft_plan.CLOSED:
         raise Refusal("plan.no-gaps", f"Phase {where.phase} has no gaps, according to {path}.", hint=Action("next"))
     return text
 
