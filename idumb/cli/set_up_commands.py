@@ -222,24 +222,27 @@ def schema_command(name: str | None) -> Result:
 
 
 @options.command("help", view="help_page")
-@click.argument("topic", required=False)
-def help_command(topic: str | None) -> Result:
+@click.argument("topic", nargs=-1)
+def help_command(topic: tuple[str, ...]) -> Result:
     """Show a page of the documentation.
 
     TOPIC is a page or a command. Without TOPIC, lists the pages.
     """
     pages = shipped.pages()
-    if topic is None:
+    if not topic:
         titles = {name: text.partition("\n")[0].removeprefix("# ") for name, text in pages.items()}
         return Result({"topics": [{"topic": name, "title": title} for name, title in titles.items()]})
-    return Result({"topic": topic, "text": _text(pages, topic)})
+    return Result({"topic": " ".join(topic), "text": _text(pages, " ".join(topic))})
 
 
 def _text(pages: dict[str, str], topic: str) -> str:
     if topic in pages:
         return re.sub(r"^<!-- .* -->\n", "", pages[topic], flags=re.MULTILINE)  # marks of what is generated
     ctx = click.get_current_context()
-    command = main.group.get_command(ctx, topic)
+    first, _, second = topic.partition(" ")
+    command = main.group.get_command(ctx, first)
+    if second:
+        command = command.get_command(ctx, second) if isinstance(command, click.Group) else None
     if command is not None:
         return command.get_help(click.Context(command, info_name=topic, parent=ctx.parent)) + "\n"
     nearest = finding.nearest(topic, [*pages, *main.COMMANDS])

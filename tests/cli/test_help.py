@@ -93,6 +93,9 @@ def test_the_help_of_a_group_has_each_command_whole_on_one_line(project: Project
         listed = project.quick(name, "--help").out.partition("Commands:\n")[2].splitlines()
         summaries = [(command.help or "").partition("\n\n")[0] for command in group.commands.values()]
         assert [line.split(maxsplit=1)[1] for line in listed] == summaries, name
+    one = project.quick("help", "plan", "add-task").out
+    assert one == project.quick("plan", "add-task", "--help").out
+    assert project.quick("help", "status", "now").err.startswith("idumb: No help on 'status now'.")
 
 
 MISTYPED = {
