@@ -83,6 +83,8 @@ def report_command(phase: str, *, write: bool, html: str | None, opens: bool) ->
     """
     if opens and html is None:
         raise click.UsageError("--open needs --html FILE.")
+    if write and html is not None:
+        raise click.UsageError("Use either --write or --html.")
     if html is not None:
         return _page(phase, html, opens=opens)
     from idumb.app.reading import report_page

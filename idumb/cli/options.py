@@ -106,6 +106,9 @@ def _call(path: str, values: dict[str, Any]) -> Result:
 def _require_values(context: click.Context) -> None:
     """Refuse one of the command's own options as the value of another: `--why --json` lacks the reason."""
     given = [option for option in context.command.params if isinstance(option, click.Option)]
+    views = [word for word in context.find_root().obj or () if any(o.name == "view" and word in o.opts for o in given)]
+    if len({*views}) > 1:
+        raise click.UsageError(f"Use only one of {', '.join(dict.fromkeys(views))}.")
     words = {*context.help_option_names, *(word for option in given for word in option.opts)}
     for option in given:
         value = context.params.get(option.name or "")

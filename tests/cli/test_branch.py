@@ -10,7 +10,7 @@ from tests.support import project as projects
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import run
 from tests.support.prepared import prepared_project
-from tests.support.project import Project, making, shell, task
+from tests.support.project import Project, failing_task, making, shell, task
 
 
 def _project(sandbox: GitSandbox, settings: str = "run: {max_attempts: 1}\n") -> Project:
@@ -61,6 +61,16 @@ def test_an_impossible_branch_is_refused_before_anything_changes(sandbox: GitSan
         assert sandbox.ledger() == before
         assert sandbox.kept("refs/idumb/") == {}
     assert run(project, "--branch", "deep-1").code == 0
+
+
+def test_an_unfinished_run_begins_no_other_branch(sandbox: GitSandbox) -> None:
+    project = _project(sandbox)
+    project.plan([failing_task("T1-01", "a.txt")])
+    assert run(project).code == 1
+    refused = run(project, "--branch", "other")
+    assert (refused.code, refused.error["code"]) == (4, "git.other-branch")
+    assert refused.error["hint"] == "idumb resume 1"
+    assert "other" not in sandbox.git("branch")
 
 
 def test_scope_root_keeps_a_plan_in_its_subfolder(sandbox: GitSandbox) -> None:

@@ -18,7 +18,7 @@ from idumb.app.core.services import Services
 from idumb.app.ports import CommitAttempt, RepositoryState
 from idumb.app.worktree import done_work
 from idumb.domain import wording
-from idumb.domain.action import Action
+from idumb.domain.action import REASON, Action
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal, WorkFailed
 from idumb.domain.plans.plan import STRICT
@@ -53,10 +53,10 @@ def require_initialised(services: Services) -> None:
         )
 
 
-def require_reason(why: str, subject: str) -> None:
+def require_reason(command: str, subject: str, why: str) -> None:
     """Refuse a command that goes into the record without a reason. `subject` is what it is about."""
     if not why.strip():
-        raise InputError("task.no-reason", "A reason is needed.", hint=f"--why 'the reason' for {subject}")
+        raise InputError("task.no-reason", "A reason is needed.", hint=Action.of(command, subject, "--why", REASON))
 
 
 def elsewhere(projects: Sequence[str]) -> tuple[str, str]:
@@ -115,11 +115,15 @@ def why_not_deliver(context: RunContext) -> str:
     return services.history.in_progress() or done_work.lost_while_running(services, state)
 
 
-def require_branch(services: Services, state: RunState) -> None:
-    """Refuse to continue or roll back a run on another branch than its own."""
+def require_branch(services: Services, state: RunState, wanted: str | None = None) -> None:
+    """Refuse to continue or roll back a run on another branch than its own, or if another one is `wanted`."""
     back = way_back(services, state)
     if back is not None:
         raise Refusal("git.other-branch", f"{back.consequence}.", hint=back, details={"back": back})
+    if wanted not in (None, state.branch):
+        place = state.branch or "a detached HEAD"
+        words = f"Run {state.number} of phase {state.phase} continues on {place}; only a new run begins a branch."
+        raise Refusal("git.other-branch", words, hint=Action.of("resume", state.phase))
 
 
 def way_back(services: Services, state: RunState) -> Action | None:
