@@ -282,7 +282,7 @@ def _verdict(services: Services, attempt: Attempt | None) -> dict[str, Any]:
 
 def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[str, ...] = ()) -> Result:
     """Record that the open attempt was interrupted, keep its work in a snapshot, and revert it."""
-    preconditions.require_reason(why, task)
+    preconditions.require_reason("give-up", task, why)
     phase, task_id = run_lookup.find_task(task)
     state = run_lookup.require_run(services, phase)
     task_state = open_attempt.require_open(state, task_id)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from idumb.app.contract import loading
 from idumb.app.core import actions, run_lookup, schedule
-from idumb.app.core.services import Result, Services
+from idumb.app.core.services import Result, Services, same_command
 from idumb.app.ports import DefinitionFile, ParsedPlan
 from idumb.app.reading import handoffs
 from idumb.app.worktree import preconditions
@@ -238,7 +238,7 @@ def run(
     document = _handoff(services, source, name) if source else None
     receiver = handoff.workflow_of(document.to_agent) if document is not None else None
     definition, plan = _require(services, name or receiver or "")
-    values = _inputs(plan, given, document)
+    values = _inputs(services, plan, given, document)
     origin = {"origin": definition.origin, "sha256": hashlib.sha256(definition.data).hexdigest()}
     data = workflow.run_part(definition.data, origin, values, document.handoff_id if document is not None else "")
     preconditions.require_repository(services)
@@ -290,7 +290,7 @@ def _phase_of_run(services: Services, definition: DefinitionFile, data: bytes) -
     return WORKFLOW_RUNS.phase(number), WORKFLOW_RUNS.folder(number, definition.name)
 
 
-def _inputs(plan: Plan, given: Mapping[str, str], document: Document | None) -> dict[str, Any]:
+def _inputs(services: Services, plan: Plan, given: Mapping[str, str], document: Document | None) -> dict[str, Any]:
     """Return the typed value of every input: as given, from the handoff, or the default."""
     declared = {value.name: value for value in plan.workflow.inputs} if plan.workflow is not None else {}
     handed = document.outputs if document is not None else {}
@@ -311,7 +311,8 @@ def _inputs(plan: Plan, given: Mapping[str, str], document: Document | None) -> 
             raise InputError("workflow.bad-input", message, hint=show, details=details)
         if typed is None:
             message = f"{plan.title} needs the input {name}{f': {value.description}' if value.description else ''}."
-            raise InputError("workflow.missing-input", message, hint=f"--input {name}=VALUE", details=details)
+            more = same_command(services, "--input", f"{name}=VALUE")
+            raise InputError("workflow.missing-input", message, hint=more, details=details)
         values[name] = typed
     return values
 

@@ -109,9 +109,8 @@ def read_text(name: str, command: str) -> str:
             return sys.stdin.buffer.read(_LARGEST_TEXT).decode("utf-8", "surrogateescape")
         return named_files.read(name, _LARGEST_TEXT).decode("utf-8", "surrogateescape")
     except OSError as problem:
-        message = f"Cannot read {name}: {problem.strerror or problem}"
-        hint = f"Name a file, or - for standard input (idumb {command} --help)"
-        raise errors.InputError("file.unreadable", message, hint=hint) from problem
+        message = f"Cannot read {name}: {problem.strerror or problem} (- is standard input)"
+        raise errors.InputError("file.unreadable", message, hint=Action.of(*command.split(), "--help")) from problem
 
 
 def moment(ctx: click.Context, param: click.Parameter, value: str | None) -> str | None:

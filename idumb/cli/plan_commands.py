@@ -214,7 +214,7 @@ def research_command(phase: str, source: str | None, **flags: Any) -> Result:
 
     if sum((flags["again"], flags["ask"], source is not None)) > 1:
         raise click.UsageError("Use only one of --again, --from and --ask.")
-    offered = None if source is None else arguments.read_text(source, "research")
+    offered = None if source is None else arguments.read_text(source, "plan research")
     with options.services(writes=True, progress=True) as services:
         return phase_research.research(services, phase, options.progress_writer(), offered=offered, **flags)
 

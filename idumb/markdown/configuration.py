@@ -228,7 +228,7 @@ def rejected(code: str, findings: tuple[Finding, ...], hint: str, variable: str 
     first, *others = errors(findings)
     found, more = f", not {first.found!r}" if first.found else "", f" (and {len(others)} more)" if others else ""
     message = f"{variable or first.place}: {first.message}{found * first.code.endswith('bad-value')}{more}"
-    step = first.fix[:1].upper() + first.fix[1:] or hint
+    step = first.fix if first.fix.startswith("idumb ") else first.fix[:1].upper() + first.fix[1:] or hint
     return InputError(code, message, findings=() if variable else findings, hint=step)
 
 

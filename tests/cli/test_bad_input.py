@@ -143,11 +143,12 @@ def test_wrong_usage_exits_2_with_and_without_json(project: Project) -> None:
 CLASHING = (
     "approve 1 --revoke --hash 00", "approve 1 --file a.json", "approve 1 --answer design=maybe",
     "approve 1 --expires soon", "approve 1 --expires ''", "audit bundle 1 --sign key",
-    "check-plan 1 --diff --run-checks",
+    "check-plan 1 --diff --run-checks", "check-plan 1 --diff --verbose", "show T1-01 --diff --plan",
     "execute-phase 1 --ask --dry-run", "execute-phase 1 --ask --force", "log --kind nope",
     "metrics --since 2026-01-01 --prometheus", "plan discuss 1 --answer A=b --more", "plan discuss 1 --answer A",
-    "prove", "quick ' '", "quick A --files 'a\nb'", "roadmap --goal A", "show T1-01 --attempt 1",
-    "show T1-01 --facts-only", "show T1-01 --diff --approve 00", "show T1-01 --debug --attempt 1",
+    "prove", "quick ' '", "quick A --files 'a\nb'", "report 1 --write --html a", "roadmap --goal A",
+    "show T1-01 --attempt 1", "show T1-01 --facts-only", "show T1-01 --diff --approve 00",
+    "show T1-01 --debug --attempt 1",
     "stop --force --after-task", "watch 1 --all", "workflow run", "workflow run A --input b", "log --follow",
 )  # fmt: skip
 """Options that exclude or need each other, and values that no repository accepts."""
@@ -158,6 +159,24 @@ def test_wrong_usage_is_reported_before_a_missing_repository(project: Project, t
     for words in CLASHING:
         answer = outside.json(*shlex.split(words))
         assert (answer.code, answer.error["code"]) == (2, "log.unknown-kind" if "nope" in words else "usage"), words
+
+
+WHOLE = {
+    "plan research 1 --from none.md": "plan research --help",
+    "plan add-task 1 --plan 07 --task A 'create b' true": "check-plan 1",
+    "import README.md": "import README.md --from KIND",
+    "import README.md --from checklst": "import README.md --from KIND",
+    "accept T1-01 --why ''": "accept T1-01 --why REASON",
+    "approve roles --revoke": "status",
+    "log --kind nope": "help events",
+    "fake-model --script README.md": "help fake-model shows one",
+}
+
+
+def test_what_to_do_about_a_wrong_value_is_a_whole_command(project: Project) -> None:
+    project.plan([making("T1-01", "a.txt")])
+    hints = {words: project.quick(*shlex.split(words), "--json").error["hint"] for words in WHOLE}
+    assert hints == {words: f"idumb {hint}" for words, hint in WHOLE.items()}
 
 
 def test_idumb_without_a_command_prints_the_help(project: Project) -> None:

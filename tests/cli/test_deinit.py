@@ -82,6 +82,7 @@ def test_deinit_asks_first_and_lists_what_it_removes_before_and_after(
     for words in ("3 refs under refs/idumb/", "event log", "every commit and branch", "idumb deinit --yes\n"):
         assert words in answer.err
     assert project.quick("deinit", "--json").error["details"]["ref_names"] == refs
+    assert project.quick("deinit", "--files", "--json").error["hint"] == "idumb deinit --files --yes"
     assert not (state_dir() / "backups").exists()
     removed = project.quick("deinit", "--yes").out
     assert [ref for ref in refs if f"  {ref}\n" not in removed] == []

@@ -184,7 +184,8 @@ def test_only_an_open_task_can_be_submitted(project: Project) -> None:
     hint = f"idumb start T1-01 --approve {project.approval()}"
     assert project.json("start", "T1-01").error["hint"] == hint
     assert project.json("start", "T1-02", "--approve", project.approval()).error["code"] == "task.not-ready"
-    assert project.json("submit", "T1-01").error["code"] == "attempt.not-open"
+    closed = project.json("submit", "T1-01").error
+    assert (closed["code"], closed["hint"]) == ("attempt.not-open", "idumb next 1"), "it may have another builder"
     assert project.json("start", "T1-01").code == 0
     put(project, "a.txt", "right\n")
     assert project.json("submit", "T1-01").code == 0

@@ -186,7 +186,7 @@ WRONG = (
     (("run", "great"), "workflow.unknown", "Did you mean greet?"),
     (("show", "nothing-like-it"), "workflow.unknown", "idumb workflow list"),
     (("check", "great"), "workflow.unknown", "Did you mean greet?"),
-    (("run", "greet"), "workflow.missing-input", "--input name=VALUE"),
+    (("run", "greet"), "workflow.missing-input", " idumb workflow run greet --input name=VALUE"),
     (("run", "greet", "--input", "nam=x"), "workflow.unknown-input", "Did you mean name?"),
     (("run", "greet", "--input", "name=x", "--input", "loud=yes"), "workflow.bad-input", "not true or false"),
     (("run", "--from", "0000"), "handoff.unknown", "idumb handoff list"),

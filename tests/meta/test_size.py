@@ -6,11 +6,11 @@ from tests.meta import size
 
 BUDGETS = {
     "domain": 7_847,
-    "markdown": 6_350,
-    "app, engine rooms": 6_982,
-    "app, use cases": 7_991,
+    "markdown": 6_353,
+    "app, engine rooms": 6_986,
+    "app, use cases": 7_997,
     "composition": 690,
-    "cli, views": 4_246,
+    "cli, views": 4_253,
     "see and steer": 1_965,
     "git": 4_388,
     "store": 1_678,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_569
+TESTS = 62_612
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 390_170  # bytes of README.md and docs/
+PAGES = 390_188  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

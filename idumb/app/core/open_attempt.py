@@ -87,7 +87,7 @@ def refuse_command(services: Services, command: str) -> None:
     raise Refusal(
         "attempt.open",
         f"{attempt.words}. Until it is submitted or given up, no other command may change files.",
-        hint=f"{offered[0].command}; or {offered[1].command}",
+        hint=offered[0].command,
         details=actions.offer(
             f"Run idumb {command} while {attempt.task} is open", attempt.words, (), offered, open=attempt.as_dict()
         ),
@@ -105,7 +105,7 @@ def require_open(state: RunState, task_id: str, *, committing: bool = False) -> 
     raise Refusal(
         "attempt.not-open",
         f"{task_id} {'is already submitted' if submitted else 'has no open attempt to submit or give up'}.",
-        hint=Action.of("submit" if submitted else "start", task_id),
+        hint=Action.of("submit", task_id) if submitted else Action.of("next", state.phase),
         details={"task": task_id},
     )
 

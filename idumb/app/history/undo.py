@@ -71,8 +71,9 @@ def _no_such(services: Services, operation: str) -> Refusal:
     offered = [f"{_operation(event)} ({_describe(services, state, event)})" for state, event in candidates]
     return Refusal(
         "undo.no-such-operation",
-        f"Operation {operation} cannot be undone now: only the newest run, rollback or undo of each phase can.",
-        hint=f"idumb undo --operation ID, where ID is one of: {'; '.join(offered)}" if offered else Action("log"),
+        f"Operation {operation} cannot be undone now: only the newest run, rollback or undo of each phase can"
+        + (f": {'; '.join(offered)}." if offered else "."),
+        hint=Action("undo") if offered else Action("log"),
         details={"operations": [_operation(event) for _, event in candidates]},
     )
 

@@ -257,5 +257,5 @@ def _discussed(services: Services, where: PhaseLocation, answered: Sequence[str]
         return Result(data, warnings=tuple(warnings))
     count = len(waiting)
     words = f"{count} question{'s' * (count != 1)} about phase {phase} need{'s' * (count == 1)} an answer."
-    failure = ("question.waiting", words, f"{ways[0]}; or write the answer below the question in {path}")
+    failure = ("question.waiting", words, ways[0])
     return Result(data, EXIT_WAITING, tuple(warnings), failure, {"phase": phase})

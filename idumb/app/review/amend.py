@@ -206,7 +206,8 @@ def receiving_plan(contract: Contract, id: str | None) -> Plan:
     plans = [plan for plan in contract.plans if id in (None, plan.plan)]
     if not plans:
         ids = ", ".join(plan.plan for plan in contract.plans)
-        raise InputError("plan.unknown", f"Phase {contract.phase} has no plan {id}.", hint=f"Its plans: {ids}")
+        words = f"Phase {contract.phase} has no plan {id}; its plans: {ids}."
+        raise InputError("plan.unknown", words, hint=Action.of("check-plan", contract.phase))
     return plans[-1]
 
 
@@ -251,7 +252,7 @@ def _confirm(services: Services, request: Request, proposal: Proposal) -> None:
         raise Refusal(
             "amend.other-contract",
             f"--hash names {request.agreed[:16]}, but the amended contract is {new.hash[:16]}.",
-            hint=f"{same_command(services)} shows what changes",
+            hint=same_command(services),
             details={"command": same_command(services), "expected": new.hash, "lines": changes},
         )
     if request.yes or request.agreed is not None:

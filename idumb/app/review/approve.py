@@ -221,8 +221,8 @@ def revoke(services: Services, phase: str, who: str) -> Result:
     if not agreed:
         raise Refusal(
             "approval.none",
-            f"Phase {phase} has no approval to revoke.",
-            hint=Action.of("check-plan", phase),
+            f"Nothing was agreed to about {phase if phase == needs.ROLES else f'phase {phase}'}, or it is revoked.",
+            hint=Action("status"),
             details={"phase": phase},
         )
     _revoke(services, agreed, who)

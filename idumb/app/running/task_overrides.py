@@ -31,7 +31,7 @@ Tell = Callable[[str], None]
 
 def accept(services: Services, task: str, why: str, who: str, then: Then | None = None) -> Result:
     """Accept a task as it is, and commit what it changed, with the reason. In a phase without a run, begin the run."""
-    contract, task_id = _named(services, task, why)
+    contract, task_id = _named(services, "accept", task, why)
     before = run_lookup.latest_run(services, contract.phase)
     if before is not None:
         _require_left(services, contract, before, task_id, outcome.ENDED - {outcome.SKIPPED})
@@ -62,7 +62,7 @@ def skip(
     services: Services, task: str, why: str, who: str, then: Then | None = None, tell: Tell | None = None
 ) -> Result:
     """Skip a task. The tasks that depend on it stay blocked; `tell` gets their names first, or you confirm them."""
-    contract, task_id = _named(services, task, why)
+    contract, task_id = _named(services, "skip", task, why)
     state = run_lookup.require_run(services, contract.phase)
     _require_left(services, contract, state, task_id, outcome.ENDED)
     if tell is not None:
@@ -76,9 +76,9 @@ def skip(
     return Result({**_answer(services, contract, state, task_id), "commit": None})
 
 
-def _named(services: Services, task: str, why: str) -> tuple[Contract, str]:
+def _named(services: Services, command: str, task: str, why: str) -> tuple[Contract, str]:
     """Return the contract of a task and its id, if there is a reason to override it."""
-    preconditions.require_reason(why, task)
+    preconditions.require_reason(command, task, why)
     phase, task_id = run_lookup.find_task(task)
     contract = loading.valid_contract(services, loading.load_phase(services, phase))
     run_lookup.require_task(contract.tasks, task_id, phase)
@@ -107,7 +107,7 @@ def _answer(services: Services, contract: Contract, state: RunState, task: str) 
 
 def drop(services: Services, target: str, why: str, who: str) -> Result:
     """Record that a person abandons what is left of a phase, or a task of it. Refusal if nothing is left."""
-    preconditions.require_reason(why, target)
+    preconditions.require_reason("drop", target, why)
     phase, task = run_lookup.phase_or_task(target)
     contract = loading.require_contract(services, phase, or_locked=task is None)  # the plan may have been removed
     state = run_lookup.latest_run(services, contract.phase)

@@ -11,7 +11,7 @@ from contextlib import suppress
 from typing import Any
 
 from idumb.app.core import actions, open_attempt
-from idumb.app.core.services import Result, Services
+from idumb.app.core.services import Result, Services, same_command
 from idumb.domain import wording
 from idumb.domain.action import Action, Choice, Decision
 from idumb.domain.errors import Refusal, StoreError
@@ -109,18 +109,14 @@ def _confirm(services: Services, going: Mapping[str, Any], backup: str | None) -
             "yes",
             "remove idumb",
             "earlier runs can be rolled back or undone only after you restore the backup",
-            Action.of("deinit", "--yes"),
+            same_command(services, "--yes"),
         ),
         "keep everything",
         "nothing is removed",
     )
-    words = "Nothing was removed"
-    if not services.asker.interactive:  # a question at a terminal lists what would be removed
-        words += f": idumb deinit needs your confirmation. It removes {', '.join(parts)}, and {copy}."
-        words += f" It keeps {'; '.join(going['stays'])}"
-    actions.require_yes(
-        services, question, Refusal("deinit.not-confirmed", f"{words}.", details={**going, "backup": backup})
-    )
+    words = "Nothing was removed: idumb deinit needs your confirmation."
+    details = actions.offer_of(question, **going, backup=backup)
+    actions.require_yes(services, question, Refusal("deinit.not-confirmed", words, details=details))
 
 
 def _back_up(services: Services, folder: str, refs: Mapping[str, str], *, files: bool) -> None:

@@ -57,7 +57,7 @@ def selections_of(kind: str | None) -> tuple[Selection, ...]:
         raise UsageError(
             "log.unknown-kind",
             f"Unknown event kind {kind!r}." + (f" Did you mean {suggestion}?" if suggestion else ""),
-            hint=f"idumb help events lists the kinds; names of other workflow engines: {', '.join(ALIASES)}",
+            hint=Action.of("help", "events"),
         )
     return matches
 

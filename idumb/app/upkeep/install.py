@@ -89,7 +89,7 @@ def _action(present: str | None, shipped: str | None) -> str:
 def _result(places: Sequence[Place], rows: Sequence[Row], *, dry_run: bool, removing: bool = False) -> Result:
     place = places[0]
     unchanged = [row for row in rows if row["action"] in LEFT]
-    again = "idumb install --host " + place.host.name + (" --user" if place.scope == "user" else "")
+    again = "idumb install --host " + place.host.name + " --user" * (place.scope == "user")
     hint = "" if removing else f". To replace it, move it away and run {again}"
     warnings = tuple(f"{row['path']} {_WHY[row['action']]}, so it was not changed{hint}" for row in unchanged)
     data = {
@@ -99,7 +99,7 @@ def _result(places: Sequence[Place], rows: Sequence[Row], *, dry_run: bool, remo
         "dry_run": dry_run,
         "files": list(rows),
         "typed": place.host.typed.format(f"{hosts.PREFIX}next"),
-        "next": [] if removing else [f"{again} --remove"],
+        "next": [again + " --remove" * (removing or not dry_run)] if dry_run or not removing else [],
         "folders": [one.folder for one in places],
     }
     return Result(data, warnings=warnings)

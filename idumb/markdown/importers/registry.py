@@ -44,8 +44,9 @@ def opened(source: Sources, kind: str | None = None, tag: str = "") -> SourcePla
     plans = names[:1] or sorted((name for name in source.files if name.endswith("PLAN.md")), key=phases.natural)
     if len(plans) == 1:
         return _read(source, plans[0], kind, tag)
-    why = f"has {len(plans)} plans: import one of them" if plans else "names no plan of a known tool"
-    raise _unknown(source.path, why)
+    if plans:
+        raise _unknown(source.path, f"has {len(plans)} plans: import one", posixpath.join(source.path, plans[0]))
+    raise _unknown(source.path, "names no plan of a known tool")
 
 
 def _read(source: Sources, name: str, kind: str | None, tag: str) -> SourcePlan:
@@ -53,7 +54,7 @@ def _read(source: Sources, name: str, kind: str | None, tag: str) -> SourcePlan:
     found = _format_of(file, kind)
     file.lists_unread = found is not TASK_MASTER
     if tag and found is not TASK_MASTER:
-        raise _unknown(file.path, "has no tags: only files of task-master have", hint="Omit --tag")
+        raise _unknown(file.path, "has no tags: only files of task-master have", file.path)
     folder = posixpath.dirname(name)
     near = source.near(folder + "/" if folder else "")
     try:
@@ -100,8 +101,11 @@ def foreign_tool(path: str, text: str) -> str | None:
     return next((each.kind for each in _FORMATS if each not in (GSD, CHECKLIST) and each.matches(file)), None)
 
 
-def _unknown(path: str, why: str, hint: str = f"Name the format: --from {'|'.join(KINDS)}") -> InputError:
-    return InputError("import.unknown-format", f"{path} {why}.", hint=hint)
+def _unknown(path: str, why: str, way: str = "") -> InputError:
+    """Return the error for a path; without another path as a `way`, it asks for the format."""
+    words = f"{path} {why}." if way else f"{path} {why}. KIND is one of {', '.join(KINDS)}."
+    hint = Action.of("import", way) if way else Action.of("import", path, "--from", "KIND")
+    return InputError("import.unknown-format", words, hint=hint)
 
 
 # The files of a source in the working tree
