@@ -21,12 +21,13 @@ _VARIABLES = frozenset({"RANDOM", "SRANDOM", "EPOCHSECONDS", "EPOCHREALTIME", "S
 REPOSITORY = "IDUMB_REPOSITORY"
 _CHANCE = "gives a different result every time"
 _CALLS = re.compile(
-    r"/dev/u?random\b|\brandom\.(?:random|randint|choice|choices|shuffle|sample)\(|\bMath\.random\("
+    r"\brandom\.(?:random|randint|choice|choices|shuffle|sample)\(|\bMath\.random\("
     r"|\buuid\.uuid[14]\(|\bsecrets\.token\w*\(?|\b(?:time\.time|Date\.now|datetime\.now|datetime\.utcnow)\("
+    r"|\brand\(|\bsystime\("
 )
-"""Calls of chance and clock in languages that commands embed, and random devices."""
+"""Calls of chance and clock in languages that commands embed."""
+_DEVICES = re.compile(r"/dev/u?random\b")
 _REQUESTS = re.compile(r"\burllib\b|\bhttp\.client\b|\brequests\.\w+\(|\bNet::HTTP\b|\bfetch\(|\bsocket\b")
-_AWK = re.compile(r"\brand\(|\bsystime\(")
 _WORD = re.compile(r"\w+")
 
 
@@ -62,10 +63,10 @@ def _variable(step: Step) -> dict[str, str]:
     for command in script.commands:
         if command.own and (why := programs.why_not_deterministic(command.own)):
             reasons[command.program] = why
-    reasons |= {match[0].rstrip("("): _CHANCE for match in _CALLS.finditer(text)}
+    reasons |= {match[0]: _CHANCE for match in _DEVICES.finditer(text)}
     if any(programs.has_trait(part.program, programs.INTERPRETER) or "awk" in part.program for part in script.commands):
         reasons |= {match[0].rstrip("("): "uses the network" for match in _REQUESTS.finditer(text)}
-        reasons |= {match[0].rstrip("("): _CHANCE for match in _AWK.finditer(text)}
+        reasons |= {match[0].rstrip("("): _CHANCE for match in _CALLS.finditer(text)}
     return reasons
 
 

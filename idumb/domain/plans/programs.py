@@ -52,12 +52,12 @@ _TABLE: Mapping[str, str] = {
     SURE: ": echo printf seq sleep true yes",
     ARRANGE: ". alias cd chmod command cp declare export kill killall ln local ls mkdir mv pkill popd pushd pwd read"
              " readonly rm rmdir set shopt source stty touch ulimit umask unset wait",
-    LAUNCHER: "command env exec nice nohup stdbuf sudo time timeout xvfb-run",
+    LAUNCHER: "busybox command env exec ionice nice nohup setsid stdbuf sudo time timeout watch xargs xvfb-run",
     SHELL: "bash dash ksh sh zsh",
     INTERPRETER: "bun deno lua node perl php python python2 python3 Rscript ruby ts-node tsx",
     NETWORK: "aria2c aws bunx curl dig ftp gcloud gh gsutil kubectl nc ncat netcat npx nslookup ping pipx pnpx scp sftp"
-             " ssh telnet uvx wget",
-    WRITE: "mkdir mv rm rmdir tee touch truncate",
+             " ssh telnet uvx wget whois",
+    WRITE: "chmod chown mkdir mv rm rmdir tee touch truncate",
     COPY: "cp install ln rsync",
     PATTERN: "ack ag awk egrep fgrep gawk grep jq ln perl rg sed",
     CLOCK: "date",
@@ -75,19 +75,24 @@ DEFINITIONS: Mapping[str, tuple[str, ...]] = {
 """Programs whose targets a file of the project defines."""
 _FETCHES: Mapping[str, str] = {
     "git": "clone fetch ls-remote pull push", "svn": "checkout co export up update", "hg": "clone pull push",
-    "npm": "add ci i install update", "pnpm": "add dlx i install update", "conda": "create install update",
+    "npm": "add ci create exec i install update", "pnpm": "add create dlx i install update",
+    "conda": "create install update", "docker-compose": "pull", "pdm": "add install lock sync update",
     "yarn": "add dlx install", "bun": "add install x", "pip": "download install",
-    "pipenv": "install sync", "poetry": "add install update", "uv": "add lock pip sync",
+    "pipenv": "install sync", "poetry": "add install lock update", "uv": "add lock pip sync", "playwright": "install",
     "cargo": "add fetch install update",
     "go": "get install", "gem": "install", "bundle": "install update", "composer": "install require update",
     "docker": "pull push login", "podman": "pull push login", "brew": "install", "apt": "install update",
-    "apt-get": "install update", "apk": "add", "dnf": "install",
+    "apt-get": "install update", "apk": "add", "dnf": "install", "yum": "install", "snap": "install",
+    "dotnet": "restore", "rustup": "install update", "deno": "add cache install",
 }
 """Subcommands that set something up from the network; `python -m pip install` is read too."""
 _FETCHES_BY_TWO = frozenset({
     ("git", "submodule", "add"), ("git", "submodule", "update"), ("go", "mod", "download"), ("go", "mod", "tidy"),
+    ("git", "lfs", "fetch"), ("git", "lfs", "pull"), ("git", "remote", "update"), ("docker", "compose", "pull"),
 })
 _RANDOM_BY: Mapping[str, str] = {"shuf": "shuf", "sort": "-R --random-sort", "openssl": "rand"}
+LAUNCHER_OPTIONS = frozenset({"-C", "-I", "-a", "-d", "-g", "-s", "-u", "--chdir", "--signal", "--unset", "--user"})
+"""Options of launchers with a value behind them that is no number."""
 _WITH_VALUE = frozenset({"-C", "-c", "--context", "--cwd", "--dir", "--git-dir", "--prefix", "--work-tree"})
 _TARGETS = frozenset({
     ("bun", "test"), ("cargo", "build"), ("cargo", "check"), ("cargo", "clippy"), ("cargo", "nextest"),
@@ -145,7 +150,8 @@ def why_not_deterministic(words: Sequence[str]) -> str:
         name, arguments = "pip", arguments[1:]
     name = "pip" if name.startswith("pip") and name[3:].replace(".", "").isdigit() else name
     fetches = arguments[:1] != [] and arguments[0] in _FETCHES.get(name, "").split()
-    fetches = fetches or (name, *arguments[:2]) in _FETCHES_BY_TWO or (name == "yarn" and len(words) == 1)
+    alone = name in ("yarn", "bundle") and not arguments and {"--version", "-v", "--help", "-h"}.isdisjoint(words)
+    fetches = fetches or (name, *arguments[:2]) in _FETCHES_BY_TWO or alone
     fetches = fetches or (name == "rsync" and any(":" in one.partition("/")[0] for one in arguments))
     if fetches or has_trait(name, NETWORK):
         return "uses the network"

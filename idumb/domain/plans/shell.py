@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import posixpath
 import re
+import shlex
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -68,7 +69,7 @@ class Command(Struct, frozen=True, dict=True):
             elif programs.has_trait(rest[0], programs.LAUNCHER):
                 rest.pop(0)
                 while rest and (rest[0].startswith("-") or rest[0].rstrip("smh").replace(".", "").isdigit()):
-                    rest.pop(0)
+                    del rest[: 1 + (rest[0] in programs.LAUNCHER_OPTIONS)]
             else:
                 break
         return rest
@@ -167,12 +168,17 @@ def of_arguments(argv: Sequence[str]) -> Script:
 
 
 def inner_script(words: Sequence[str]) -> str | None:
-    """Return the script in the arguments of a shell, as in `sh -c 'script'` and `bash -euc 'script'`."""
+    """Return the script in the arguments of a shell, as in `bash -euc 'script'`, of `eval` or of `find -exec`."""
+    if words and words[0] == "eval":
+        return " ".join(words[1:])
+    for n, word in enumerate(words):
+        if word in ("-exec", "-execdir") and words[0].endswith("find"):
+            return shlex.join(words[n + 1 :])
     at = next((n for n, word in enumerate(words) if programs.has_trait(word, programs.SHELL)), len(words))
     for n in range(at + 1, len(words) - 1):
         if re.fullmatch(r"-[a-z]*c", words[n]):
             return words[n + 1]
-        if not words[n].startswith("-"):
+        if not words[n].startswith("-") and words[n - 1] not in ("-o", "+o", "-O"):
             return None
     return None
 
@@ -360,7 +366,7 @@ def outside_paths(script: Script) -> tuple[str, ...]:
         folder = folders.setdefault(groups, folders.get(groups[:-1], ""))
         words, targets = command.own, [target.text for target in command.targets]
         operands = programs.operands(words[1:], frozenset())
-        named = [word.rpartition("=")[2] if word.startswith("-") else word for word in words]
+        named = [word.rpartition("=")[2] for word in command.texts]
         if programs.has_trait(command.program, programs.PATTERN):
             named = [word for word in named if word not in operands[:1]]
         elif programs.has_trait(command.program, programs.SURE):
@@ -368,10 +374,12 @@ def outside_paths(script: Script) -> tuple[str, ...]:
         for path in (*named, *targets):
             if ".." in path.split("/") and posixpath.normpath(posixpath.join(folder, path)).startswith(".."):
                 found[path] = None
-        if words[:1] == ["cd"] and len(words) > 1:
-            folder = folders[groups] = _in(folder, words[1])
+        if command.program in ("cd", "pushd", "popd"):
+            folder = folders[groups] = "" if command.program == "popd" else _in(folder, (*words[1:], "~")[0])
         written = operands if programs.has_trait(command.program, programs.WRITE) else []
         written = operands[-1:] if programs.has_trait(command.program, programs.COPY) else written
+        in_place = command.program in ("perl", "sed") and any(re.match(r"-\w*i", word) for word in words[1:])
+        written = operands[1:] if in_place else written
         for path in (_in(folder, path) for path in (*written, *targets)):  # also after `cd /tmp`
             if path.startswith(("/", "~", "$HOME", "${HOME}")) and not path.startswith("/dev/"):
                 found[path] = None
