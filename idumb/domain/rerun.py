@@ -99,21 +99,21 @@ def shell_lines(checks: Iterable[tuple[str, Check]]) -> list[str]:
 
 def clone_lines(commit: str) -> list[str]:
     """Return the lines that clone the repository in the current folder and check out a commit."""
-    return [*_CLONE, f'git -C "$proof" checkout --detach {commit}']
+    return [*_CLONE, f'git -C "$proof" checkout --detach {commit} || {_NO_COMMIT}']
 
 
 def hidden_lines(snapshot: str, path: str) -> list[str]:
     """Return the lines that check out a tree which no commit has, from a snapshot that this repository keeps."""
-    return [
-        *_CLONE,
-        f'git -C "$proof" -c protocol.version=2 fetch origin {snapshot}',
-        f'git -C "$proof" read-tree --reset -u {snapshot}:{path}',
-    ]
+    fetch = f'git -C "$proof" -c protocol.version=2 fetch origin {snapshot}'
+    return [*_CLONE, fetch, f'git -C "$proof" read-tree --reset -u {snapshot}:{path} || {_NO_COMMIT}']
 
 
-def project_lines(folder: str) -> list[str]:
-    """Return the line after which the commands run in the folder of a project."""
-    return [f'proof="$proof"/{shlex.quote(folder)}'] if folder else []
+def setup_lines(folder: str, prepare: Sequence[str]) -> list[str]:
+    """Return the lines after which commands run in the folder of a project, with what `checkout.prepare` installs."""
+    project = [f'proof="$proof"/{shlex.quote(folder)}'] if folder else []
+    return [*project, *(f'(cd "$proof" && sh -c {shlex.quote(command)})' for command in prepare)]
 
 
 _CLONE = ('proof="$(mktemp -d)/proof"', 'git clone --no-checkout --no-local . "$proof"')
+_NO_COMMIT = 'proof="/this repository lacks the commit"'
+"""Without the commit, no check may pass in an empty folder: each fails, and says why."""

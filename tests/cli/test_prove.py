@@ -222,3 +222,33 @@ def test_a_task_without_a_commit_is_not_proven(project: Project) -> None:
 def test_what_is_not_committed_as_it_is_now_is_refused(clone: Project, path: str) -> None:
     clone.repo.write(path, clone.read(path) + "\n")
     assert clone.quick("prove", "1", "--json").error["code"] == "prove.uncommitted"
+
+
+def test_the_script_of_the_summary_installs_what_checks_need_and_fails_without_the_commit(
+    project: Project, tmp_path: Path
+) -> None:
+    """In a clone that lacks the commit, no check runs in an empty folder: there, some would pass."""
+    project.configure("checkout: {prepare: ['mkdir -p tool && touch tool/x']}\n")
+    project.repo.write(".gitignore", "tool/\n")
+    made = task(
+        "T1-01", files="create `a.txt`", check="! test -e b.txt && test -f tool/x", steps=[write("a.txt", "made\n")]
+    )
+    done(project, made)
+    script = project.read(".planning/phases/1/1-SUMMARY.md").partition("```sh\n")[2].partition("```")[0]
+    shallow = tmp_path / "shallow"
+    project.repo.git("clone", "--quiet", "--depth", "1", project.repo.root.as_uri(), str(shallow))
+    said = [
+        subprocess.run(["sh"], input=script, cwd=folder, capture_output=True, text=True, check=True)
+        for folder in (project.repo.root, shallow)
+    ]
+    assert [one.stdout for one in said] == ["exit 0: T1-01 AC-1\n", "exit 2: T1-01 AC-1\n"]
+    assert "this repository lacks the commit" in said[1].stderr
+
+
+def test_consent_to_prove_names_the_commands_of_prepare(project: Project, tmp_path: Path) -> None:
+    project.configure("checkout: {prepare: ['mkdir -p tool']}\n")
+    project.repo.write(".gitignore", "tool/\n")
+    done(project, making("T1-01", "a.txt"))
+    project.commit_own()
+    refused = project.clone(tmp_path / "clone").quick("prove", "1", "--json")
+    assert refused.error["details"]["evidence"] == ["mkdir -p tool", "test -s a.txt"]

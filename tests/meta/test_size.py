@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.meta import size
 
 BUDGETS = {
-    "domain": 7_861,
+    "domain": 7_860,
     "markdown": 6_353,
     "app, engine rooms": 6_986,
     "app, use cases": 7_997,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_612
+TESTS = 62_642
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -226,7 +226,7 @@ def _clone_lines(services: Services, state: RunState) -> list[str]:
         lines = rerun.clone_lines(place.commit)
     else:
         lines = rerun.hidden_lines(place.snapshot or "", run_lookup.FILES)
-    return [*lines, *rerun.project_lines(services.folder)]
+    return [*lines, *rerun.setup_lines(services.folder, services.settings.checkout.prepare)]
 
 
 def _missing_checkpoints(services: Services, contract: Contract, state: RunState) -> None:

@@ -136,11 +136,10 @@ def _unrepeated(declared: Task, recorded: Mapping[str, Mapping[str, Any]]) -> It
     """Yield the evidence that no check of the plan repeats."""
     kinds = contracts.proofs(declared)
     for subject, row in recorded.items():
-        has_command = bool(row.get("command"))
         words = _COUNTED if row["result"] in {evidence.PASSED, *evidence.BROKEN} else _NO_PROOF
         if kinds.get(subject) in (HUMAN, OPINION) or subject.startswith(_SAID) or row["result"] == evidence.OPINION:
             words = _WORD
-        if has_command:
+        if row.get("command"):
             words = "the plan no longer has this check"
         yield fresh_clone.not_rerun(subject, row["text"], words, row["result"], row.get("command"))
 
@@ -237,7 +236,8 @@ def _require_consent(services: Services, contract: Contract, task: str | None, a
     checks += [
         c for id, plan in contract.plan_by_task().items() for c in rerun.checks_of_task(contract.tasks[id], plan)
     ]
-    commands = list(dict.fromkeys(check.command for check in checks if check.command))
+    prepare = services.settings.checkout.prepare
+    commands = list(dict.fromkeys((*prepare, *(check.command for check in checks if check.command))))
     why = f"Proving phase {contract.phase} runs {len(commands)} commands of this repository"
     agree = Action.of("prove", contract.phase, *filter(None, [task]), "--commit", "HEAD", "--approve", contract.hash)
     choices = [Choice("agree", "run them in a fresh clone", "nothing changes in this working tree", agree)]
