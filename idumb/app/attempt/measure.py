@@ -78,9 +78,8 @@ def _frozen(context: RunContext, attempt: Attempt, hidden: Sequence[str] = ()) -
     if context.workspace.in_place:
         asks = context.strict and contract.in_editor(attempt.plan, attempt.task, context.services.settings)
         covers = paths.cover((*attempt.written, *attempt.accepted_paths))
-        changes = tuple(
-            c for c in changes if covers(c.path) or (asks and not paths.matches_any(c.path, paths.OWN_FILES))
-        )
+        others = (c for c in changes if not paths.matches_any(c.path, paths.OWN_FILES))
+        changes = tuple(c for c in others if asks or covers(c.path))
     if any(project_files.LEFTOVER.search(change.path) for change in changes):
         changes, left = tool_leftovers.split(context, attempt, changes, tree)
     return replace(attempt, candidate=tree, changes=changes, tool_files=left)

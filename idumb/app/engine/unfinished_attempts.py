@@ -42,7 +42,10 @@ def record_expiry(context: RunContext, task: Task) -> None:
 
 
 def continue_with_answers(context: RunContext, task: Task) -> Attempt | None:
-    """Continue an attempt that waited for people, with their answers; None if it must be built again."""
+    """Continue an attempt that waited for people, with their answers; None if it must be built again.
+
+    So it is if a person has changed his own work since it was judged.
+    """
     saved = context.saved(task)
     if saved.deviates and not saved.excusable:  # acceptance forgives nothing else, such as a builder that timed out
         context.journal.append("task.reset", task.id, reason=ANSWERED)
@@ -55,7 +58,10 @@ def continue_with_answers(context: RunContext, task: Task) -> Attempt | None:
     judged = [*questions.evidence_of_answers(waited, answers, saved.candidate)]
     rejected = [e for e in judged if not e.passed]
     if saved.in_place and not rejected:
-        _require_present(context, saved)
+        if delivery.conflicting(context, saved):
+            context.services.reporter.note(f"{task.id}: {CHANGED}, so it begins again with them as they are")
+            context.journal.append("task.reset", task.id, reason=CHANGED)
+            return None
         saved = _as_it_is_now(context, saved)
     subjects = {e.subject for e in judged}
     kept = (e for e in saved.evidence if e.result != evidence.WAITING or e.subject not in subjects)
@@ -68,18 +74,6 @@ def continue_with_answers(context: RunContext, task: Task) -> Attempt | None:
         attempt = measure.decided(context, attempt, keeps=keeps)
         return pipeline.lead(context, attempt, pipeline.PROVE_AGAIN)
     return pipeline.lead(context, attempt, pipeline.JUDGE_AGAIN)
-
-
-def _require_present(context: RunContext, attempt: Attempt) -> None:
-    """Refuse to commit files that are no longer as they were judged."""
-    changed = attempt.ledger.changed
-    if delivery.conflicting(context, attempt):
-        raise Refusal(
-            "task.changed-since",
-            f"{attempt.task.id} was judged, but its files changed since: {wording.listed(changed)}",
-            hint=f"Restore them as they were, or idumb skip {attempt.task.id} --why REASON",
-            details={"phase": context.contract.phase, "task": attempt.task.id},
-        )
 
 
 def _as_it_is_now(context: RunContext, attempt: Attempt) -> Attempt:
