@@ -16,6 +16,7 @@ from idumb.app.ports import PromptRequest
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, wording
 from idumb.domain.contract import Contract
+from idumb.domain.plans import imported
 from idumb.domain.plans.new_task import PlacedTask, plan_text
 from idumb.domain.plans.plan import OPINION, UNPROVEN, Task
 from idumb.domain.proof import evidence as proof
@@ -100,7 +101,7 @@ def new_plan(template: str, words: Mapping[str, str], tasks: Sequence[PlacedTask
     fields = {name: markup.prose(text) for name, text in words.items()}
     fields |= {f"{name}_yaml": markup.yaml_scalar(wording.one_line(text)) for name, text in words.items()}
     fields["criteria"] = "\n".join(
-        f"- [ ] {markup.prose(each.task.title)} — check: {markup.code(each.task.check.strip())}" for each in tasks
+        f"- [ ] {_title(each)} — check: {markup.code(each.task.check.strip())}" for each in tasks
     )
     filled = "\n\n".join(_new_task(form, each, ("REQ-1",)) for each in tasks)
     return f"{Template(head).safe_substitute(fields)}{filled}\n{Template(tail).safe_substitute(fields)}"
@@ -122,10 +123,16 @@ def _parts(template: str) -> tuple[str, str, str]:
     return "".join(lines[:begin]), form.rstrip("\n"), f"\n{after}" if after else ""
 
 
+def _title(each: PlacedTask) -> str:
+    """Return a title as a heading and a criterion read it back; only an odd backtick needs Markdown's escapes."""
+    line = imported.criterion(markup.one_line(each.task.title))
+    return markup.prose(line) if line.count("`") % 2 else line
+
+
 def _new_task(form: str, each: PlacedTask, requirements: Sequence[str]) -> str:
     fields = {
         "id": each.id,
-        "task": markup.prose(each.task.title),
+        "task": _title(each),
         "requirements": ", ".join(requirements) or "none",
         "depends": ", ".join(each.depends_on) or "none",
         "files": ", ".join(claim.written for claim in each.claims) or "none",

@@ -14,7 +14,7 @@ from tests.support.project import Project
 
 PLAN = ".planning/phases/1/01-PLAN.md"
 GREET = ("--task", "Greet the reader", "create hello.txt", "grep -q hello hello.txt")
-PART = ("--task", "Say farewell", "bye.txt, modify hello.txt", "grep -q `echo bye` bye.txt")
+PART = ("--task", "Say `bye()` to <all> — check: `x`", "bye.txt, modify hello.txt", "grep -q `echo bye` bye.txt")
 LOCATION = PhaseLocation("1", ".planning/phases/1", title="First")
 
 
@@ -30,6 +30,7 @@ def test_each_template_gives_a_plan_without_findings(project: Project) -> None:
         assert "- **Files:** create `bye.txt`, modify `hello.txt`" in text
         assert "``grep -q `echo bye` bye.txt``" in text
         assert "- **Depends on:** T1-01" in text
+        assert "### T1-02: Say `bye()` to <all>: check `x`\n" in text
         (project.folder / PLAN).unlink()
 
 

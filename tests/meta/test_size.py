@@ -10,7 +10,7 @@ BUDGETS = {
     "app, engine rooms": 6_979,
     "app, use cases": 7_997,
     "composition": 690,
-    "cli, views": 4_253,
+    "cli, views": 4_257,
     "see and steer": 1_965,
     "git": 4_388,
     "store": 1_678,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_647
+TESTS = 62_648
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -64,7 +64,7 @@ def text(source: SourcePlan, target: Target) -> str:
     about = f"Imported by `idumb import`. Fields named under {INFERRED} are guesses: correct them."
     lines += [about, "", "## Tasks", ""]
     lines += [task_text(task, target) for task in source.tasks]
-    criteria = [f"- [ ] {_criterion(each.text)}{_proof(each)}" for each in source.criteria]
+    criteria = [f"- [ ] {criterion(each.text)}{_proof(each)}" for each in source.criteria]
     lines += ["## Success criteria", "", *criteria, ""] if criteria else []
     return "\n".join(lines).replace("\0", "")
 
@@ -90,7 +90,7 @@ def task_text(task: SourceTask, target: Target) -> str:
     lines += ["- **Files:**"] if task.files else []
     lines += [f"  - {_claim(claim, target).written}" for claim in task.files or ()]
     criteria = task.acceptance or unproven([task.title])
-    lines += ["- **Acceptance:**", *(f"  - [ ] {_criterion(each.text)}{_proof(each)}" for each in criteria)]
+    lines += ["- **Acceptance:**", *(f"  - [ ] {criterion(each.text)}{_proof(each)}" for each in criteria)]
     lines += ["- **Verify:**"] if task.verify else []
     lines += [line for command in task.verify for line in _command(command)]
     lines += ["- **Options:**"] if task.options else []
@@ -221,7 +221,7 @@ def _heading(words: str) -> str:
     return line[:_LONGEST_TITLE] or "Task"
 
 
-def _criterion(words: str) -> str:
+def criterion(words: str) -> str:
     """Return the text of a criterion without what a plan would read as a box, an id or a proof."""
     line = _BOX.sub("", _COMMENT.sub("", wording.one_line(words)).strip()) or "It is done"
     before = ""
