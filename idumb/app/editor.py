@@ -50,13 +50,10 @@ def take(services: Services, task_name: str, by: str, flags: RunRequest) -> Resu
 def _begin(services: Services, task_name: str, by: str, flags: RunRequest, *, retry: bool) -> Result:
     phase, task_id = run_lookup.find_task(task_name)
     request = replace(flags, phase=phase, in_place=True)
-    contract = admission.admit(services, request)
     takes = request.command == "take"
-    task = _known(contract, task_id) if takes else _buildable(services, contract, task_id)
-    last = run_lookup.latest_run(services, contract.phase)
-    if last is not None and last.contract.hash == contract.hash and task_id in last.tasks and not request.force:
-        # Before the run is taken up.
-        open_attempt.require_not_ended(task_id, last.tasks[task_id].status, contract.phase)
+    _startable(services, admission.startable_contract(services, request), task_id, request)  # before a question
+    contract = admission.admit(services, request)
+    task = _startable(services, contract, task_id, request)
     with operation.owned(services, request.command) as owned:
         journal = run_lifecycle.take_up(services, owned, contract, request)
         begun = run_lifecycle.supervise(
@@ -67,6 +64,15 @@ def _begin(services: Services, task_name: str, by: str, flags: RunRequest, *, re
                 begun = Ending("halted", journal.state.tasks[task.id].reason, task.id)
             return run_lifecycle.close(services, journal, contract, request, begun)
     return _opened(services, journal.state, contract, begun)
+
+
+def _startable(services: Services, contract: Contract, task_id: str, request: RunRequest) -> Task:
+    """Return the task if the command can begin it; Refusal if it is somebody else's, or has ended."""
+    task = _known(contract, task_id) if request.command == "take" else _buildable(services, contract, task_id)
+    last = run_lookup.latest_run(services, contract.phase)
+    if last is not None and last.contract.hash == contract.hash and task_id in last.tasks and not request.force:
+        open_attempt.require_not_ended(task_id, last.tasks[task_id].status, contract.phase)
+    return task
 
 
 def _known(contract: Contract, task_id: str) -> Task:

@@ -10,7 +10,7 @@ from tests.support import project as projects
 from tests.support import seed
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import prepared_project
-from tests.support.project import Project, task
+from tests.support.project import Project, making, task
 
 MINE = "builder: editor\n"
 
@@ -96,6 +96,14 @@ def test_a_phase_driven_by_a_script_ends_in_the_tree_of_its_steps(project: Proje
     other.repo.write_all({"a.txt": "right\n", "b.txt": "b\n"})
     other.repo.commit("by steps")
     assert files(project) == files(other)
+
+
+def test_nobody_is_asked_to_agree_to_a_start_that_is_refused(sandbox: GitSandbox) -> None:
+    project = projects.create(sandbox)
+    project.plan([making("T1-01", "a.txt")])
+    assert project.json("start", "T1-01").error["code"] == "task.other-builder"
+    assert project.json("start", "T1-09").error["code"] == "task.unknown"
+    assert project.json("decisions").data["decisions"] == []
 
 
 def test_next_returns_the_task_with_the_builder_s_brief(project: Project) -> None:
