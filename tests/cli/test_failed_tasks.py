@@ -214,7 +214,8 @@ def test_a_file_that_the_user_corrected_already_stays_as_it_is(taken: Project) -
 
 def test_giving_up_takes_the_work_out_of_the_tree_again(taken: Project) -> None:
     taken.json("take", "T1-01")
-    hint = taken.json("resume", "1", "--judge").error["hint"]
-    assert hint == "idumb submit T1-01; or idumb give-up T1-01 --why REASON"
+    refused = taken.quick("resume", "1", "--judge", "--json")
+    ways = [way["command"] for way in refused.object["ways"]]
+    assert ways == ["idumb submit T1-01", "idumb give-up T1-01 --why REASON"]
     assert taken.json("give-up", "T1-01", "--why", "later").code == 0
     assert taken.repo.git("status", "--porcelain", "a.txt", "b.txt") == ""

@@ -51,7 +51,6 @@ def test_an_unknown_kind_gets_the_known_names(project: Project) -> None:
     answer = project.quick("log", "--kind", "step_complete", "--json")
     assert (answer.code, answer.error["code"]) == (2, "log.unknown-kind")
     assert "Did you mean step_completed?" in answer.error["message"]
-    assert [name for name in ALIASES if name not in answer.error["hint"]] == []
     words = project.quick("log", "--kind", "nonsense").err
     assert [name for name in ALIASES if name not in words] == []
     assert "Did you mean task.completed?" in project.quick("log", "--kind", "task.complete").err

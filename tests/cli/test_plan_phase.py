@@ -205,7 +205,7 @@ def test_a_plan_never_overwrites_another(planning: PlanningProject) -> None:
         answer = planning.project.quick("plan-phase", "2", *flags, "--json")
         assert (answer.code, answer.error["code"]) == (4, "plan.exists")
         add = "idumb plan add-task 2 --task TITLE 'create PATH' COMMAND"
-        assert [way["command"] for way in answer.object["ways"]] == [add, "idumb plan-phase 2 --gaps"]
+        assert [way["command"] for way in answer.object["ways"]] == [add]
     assert planning.project.read(PLAN) == before
 
 
@@ -262,8 +262,7 @@ def test_special_files_are_refused_without_blocking(planning: PlanningProject, t
         for path in (tmp_path / "pipe", Path("/dev/null"), tmp_path):
             answer = planning.project.quick(*command, "1", "--from", str(path), "--json")
             assert (answer.code, answer.error["code"]) == (3, "file.unreadable")
-            assert str(path) in answer.error["message"]
-            assert "standard input" in answer.error["hint"]
+            assert all(words in answer.error["message"] for words in (str(path), "standard input"))
 
 
 def test_a_person_judges_a_valid_plan_that_the_checker_keeps_rejecting(planning: PlanningProject) -> None:

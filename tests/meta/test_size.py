@@ -8,7 +8,7 @@ BUDGETS = {
     "domain": 7_860,
     "markdown": 6_353,
     "app, engine rooms": 6_979,
-    "app, use cases": 7_997,
+    "app, use cases": 8_002,
     "composition": 690,
     "cli, views": 4_257,
     "see and steer": 1_965,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_648
+TESTS = 62_655
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 390_252  # bytes of README.md and docs/
+PAGES = 390_310  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

@@ -58,6 +58,7 @@ def selections_of(kind: str | None) -> tuple[Selection, ...]:
             "log.unknown-kind",
             f"Unknown event kind {kind!r}." + (f" Did you mean {suggestion}?" if suggestion else ""),
             hint=Action.of("help", "events"),
+            details={"evidence": [f"names of other workflow engines: {', '.join(ALIASES)}"]},
         )
     return matches
 
