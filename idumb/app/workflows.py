@@ -255,7 +255,7 @@ def run(
     contract = _admitted(services, request, (path, data) if is_new else None)
     if document is not None and document.status == handoff.PENDING:
         handoffs.update(services, document.handoff_id, handoff.IN_PROGRESS, who, f"taken up by {phase}")
-    return execute_phase.execute(services, request, contract)
+    return execute_phase.execute(services, request, contract if is_new else None)
 
 
 def _admitted(services: Services, request: RunRequest, new: tuple[str, bytes] | None) -> Contract:

@@ -137,7 +137,7 @@ def test_a_workflow_is_proven_rolled_back_repeated_and_undone(sandbox: GitSandbo
 
 
 def test_a_failed_workflow_is_a_dead_letter_and_resumes_at_the_failed_step(sandbox: GitSandbox) -> None:
-    """Completed steps are not repeated; later ones wait."""
+    """Completed steps are not repeated; later ones wait. The same workflow with the same inputs is the same run."""
     project = workflow_project(sandbox)
     allowed = project.folder.parent / "allowed"
     define(project, BRANCHES.replace('run: echo "$LINES"', f'retries: 0\nrun: test -e {allowed} && echo "$LINES"'), "w")
@@ -146,6 +146,8 @@ def test_a_failed_workflow_is_a_dead_letter_and_resumes_at_the_failed_step(sandb
     letters = project.quick("dlq", "list", "--json").data["dead_letters"]
     assert ("TW1-05", "permanent") in [(letter["task"], letter["class"]) for letter in letters]
     assert len(project.quick("log", "W1", "--kind", "workflow_failed", "--json").data["events"]) == 1
+    again = project.json("workflow", "run", "w", "--input", "word=good")
+    assert (again.error["code"], again.data["run"]) == ("run.failed", failed.data["run"]), "it continues"
     allowed.touch()
     assert project.quick("dlq", "retry", "TW1-05").code == 0
     assert steps(project) == STATUSES
