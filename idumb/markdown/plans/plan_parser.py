@@ -234,7 +234,7 @@ _OWN_KEYS = frozenset(
 _OWN_FIELD = re.compile(
     r"\n[ \t]*[-*+][ \t]+(?:\*\*|__)?(?:kind|change|semantic class|rollback|invariants|preconditions|postconditions"
     r"|symbols|on[ _-]failure|on[ _-]timeout|handoff[ _-]to|owns)(?::|(?:\*\*|__):)"
-    r"|\n```(?:yaml task|(?:yaml|json) steps)[ \t]*\n",
+    r"|\n(?:`{3,}|~{3,})[ \t]*(?:yaml task|(?:yaml|json) steps)[ \t]*\n",
     re.IGNORECASE,
 )
 
