@@ -41,9 +41,16 @@ def opened(source: Sources, kind: str | None = None, tag: str = "") -> SourcePla
     names = [name for name in ("", *_FILES) if name in source.files]
     if not names and kind in (None, BACKLOG.kind) and (plan := task_managers.backlog_folder(source)):
         return _finished(source, plan, BACKLOG)
-    plans = names[:1] or sorted((name for name in source.files if name.endswith("PLAN.md")), key=phases.natural)
+    known = (name for name in source.files if name.endswith("PLAN.md") or posixpath.basename(name) in _FILES)
+    every = sorted(known, key=phases.natural)
+    plans = names[:1] or [name for name in every if name.endswith("PLAN.md")]
     if len(plans) == 1:
-        return _read(source, plans[0], kind, tag)
+        plan = _read(source, plans[0], kind, tag)
+        rows = (
+            (posixpath.normpath(f"{source.path}/{name}"), 1, "a file of its own; import it alone") for name in every
+        )
+        others = () if "" in source.files else (row for row in rows if row[0] != plan.path)
+        return replace(plan, unread=(*plan.unread, *others))
     if plans:
         raise _unknown(source.path, f"has {len(plans)} plans: import one", posixpath.join(source.path, plans[0]))
     raise _unknown(source.path, "names no plan of a known tool")
