@@ -24,9 +24,9 @@ from msgspec import Struct
 from msgspec.structs import asdict, astuple
 
 from idumb.domain import canonical_json
-from idumb.domain.runs.event import ChainCheck
+from idumb.domain.runs.event import GENESIS, ChainCheck
 from idumb.store import event_chain
-from idumb.store.event_chain import HASH, PREVIOUS, RUN, SEQ, Row
+from idumb.store.event_chain import HASH, PAYLOAD, PREVIOUS, RUN, SEQ, Row
 from idumb.system import atomic_write, private_folders, user_folders
 
 FOLDER = "log"
@@ -36,7 +36,8 @@ KEPT = 3
 _NEWEST = "newest.json"
 _ENDING = ".db"
 _ARCHIVE = "archive"
-_RECORDS = "SELECT payload FROM events WHERE kind = ? ORDER BY seq"
+_ARCHIVED = f"SELECT {event_chain.COLUMNS} FROM events WHERE kind = 'log.archived' ORDER BY seq"  # noqa: S608
+_LINKS = "SELECT seq, run, previous, hash FROM events ORDER BY seq"
 _PAGE = f"SELECT {event_chain.COLUMNS} FROM events WHERE seq > ? ORDER BY seq LIMIT 500"  # noqa: S608
 
 
@@ -139,6 +140,24 @@ def unsound(connection: sqlite3.Connection) -> str | None:
     return "a run was changed after it was written" if event_chain.run_heads(_runs(connection)) is None else None
 
 
+def loose(connection: sqlite3.Connection) -> str | None:
+    """Return which event does not follow the one before it, or that one is gone; None if all are linked.
+
+    What an event says is not compared with its hash here: its reader does that. An archived run has only some events.
+    """
+    heads = event_chain.run_heads(_runs(connection)) or {}
+    gone = {record["run"]: record["events"] + 1 for record in archived_runs(connection)}
+    seq = count = 0
+    for seq, run, previous, own in connection.execute(_LINKS):
+        count += 1
+        if run in gone:
+            gone[run] -= 1
+        elif previous != heads.get(run, GENESIS):
+            return f"event {seq} is not chained to the event before it"
+        heads[run] = own
+    return None if count + sum(gone.values()) == seq else "an event is missing"
+
+
 def verified(connection: sqlite3.Connection, folder: str) -> ChainCheck:
     """Follow every chain of an open log, including the archived runs, whose files are below `folder`.
 
@@ -171,8 +190,9 @@ def _runs(connection: sqlite3.Connection) -> Iterable[Row]:
 
 
 def archived_runs(connection: sqlite3.Connection) -> list[dict[str, Any]]:
-    """Return the payload of every `log.archived`: run, events, first, last, head and file."""
-    return [json.loads(payload) for (payload,) in connection.execute(_RECORDS, ("log.archived",))]
+    """Return the payload of every `log.archived` that is as written: run, events, first, last, head and file."""
+    written = (row for row in connection.execute(_ARCHIVED) if event_chain.own_fault(row) is None)
+    return [json.loads(row[PAYLOAD]) for row in written]
 
 
 def archived_events(folder: str, record: Mapping[str, Any]) -> Iterator[Row]:

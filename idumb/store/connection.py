@@ -28,7 +28,7 @@ from idumb.system import machine, private_folders
 
 BUSY_SECONDS = 20.0
 LIMIT = 16 * 1024 * 1024
-"""The tables of databases up to this many bytes are checked as a whole when they are opened."""
+"""Of databases up to this many bytes, the tables and the links of events are checked when they are opened."""
 _NOTHING: list[Row] = []
 _WANTED_PRAGMAS = {"journal_mode": "truncate", "synchronous": 2, "trusted_schema": 0}
 
@@ -213,8 +213,11 @@ class Database:
             raise unusable("store.schema", words, self.path, hint, schema=version, known=known)
         if not version:
             self._create_tables(connection)
-        elif os.path.getsize(self.path) <= LIMIT and (why := backups.unsound(connection)) is not None:
-            raise corrupt(self.path, why)
+        elif os.path.getsize(self.path) <= LIMIT:
+            connection.execute("BEGIN")  # another process may write meanwhile, or archive a run
+            if (why := backups.unsound(connection) or backups.loose(connection)) is not None:
+                raise corrupt(self.path, why)
+            connection.execute("COMMIT")
         self._require_newest(connection)
 
     def _require_newest(self, connection: sqlite3.Connection) -> None:

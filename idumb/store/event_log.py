@@ -161,7 +161,13 @@ class SqliteEventLog:
 
         StoreError `store.corrupt` if the file is damaged, which can hide events from index queries.
         """
-        why = self.database.read(backups.unsound, None)
+        try:
+            why = self.database.read(backups.unsound, None)
+        except StoreError:
+            chain = backups.check(self.database.path, self.database.folder)
+            if chain.head and chain.broken_at is not None:
+                return chain  # what can be read of it says more than that it is damaged
+            raise
         if why is not None:
             raise connection.corrupt(self.database.path, why)
         empty = ChainCheck(0, GENESIS)

@@ -115,6 +115,31 @@ def test_a_changed_run_is_detected_when_the_log_is_opened(tmp_path: Path, change
     assert code_of(lambda: opened.log.latest_run("1")) == "store.corrupt"
 
 
+@every(
+    "statement",
+    [
+        "DELETE FROM events WHERE seq = 2",
+        "DELETE FROM events WHERE seq = 3",
+        "DELETE FROM runs WHERE id = 'r2'",
+        "UPDATE events SET run = 'r1' WHERE seq = 5",
+    ],
+)
+def test_an_event_that_left_its_run_is_detected_when_the_log_is_opened(tmp_path: Path, statement: str) -> None:
+    """Each event that is left is as it was written. Event 3 ends a run, so that no event of it follows."""
+    opened = OpenedLog(tmp_path)
+    fence = opened.owner.acquire("idumb test")
+    started = {"phase": "1", "number": 1}
+    for run in ("r1", "r2"):
+        events = [("run.started", started), ("decision.asked", {}), ("run.halted", {})]
+        opened.log.append([NewEvent(kind, facts, run=run) for kind, facts in events], operation="o", fence=fence)
+    opened.close()
+    assert len(list(opened.log.events())) == 6
+    opened.close()
+    without_triggers(opened.path, statement)
+    assert code_of(lambda: list(opened.log.events(run="r1"))) == "store.corrupt"
+    assert opened.log.verify().broken_at is not None
+
+
 def test_no_damage_to_the_recorded_number_makes_a_valid_log_suspect(opened: OpenedLog) -> None:
     opened.fill(2)
     opened.owner.release()

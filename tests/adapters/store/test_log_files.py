@@ -95,6 +95,16 @@ def test_a_damaged_archive_is_detected(tmp_path: Path, text: bytes) -> None:
     assert log.log.verify().broken_at == 2
 
 
+def test_a_changed_record_of_an_archived_run_is_detected(opened: OpenedLog, files: SqliteLogFiles) -> None:
+    archive(opened, files)
+    opened.close()
+    assert opened.log.head()[0] == 21
+    opened.close()
+    without_triggers(opened.path, "UPDATE events SET payload = '{}' WHERE kind = 'log.archived'")
+    assert code_of(opened.log.head) == "store.corrupt"
+    assert opened.log.verify().broken_at == 2
+
+
 def test_a_log_whose_newest_recorded_event_was_archived_is_the_newest(opened: OpenedLog, files: SqliteLogFiles) -> None:
     """The command was killed before it recorded how far the log had come."""
     opened.owner.release()
@@ -109,11 +119,12 @@ def test_a_run_that_is_archived_while_the_chain_is_followed_breaks_nothing(
     opened: OpenedLog, files: SqliteLogFiles, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The reader had asked for the archived runs before."""
-    records = backups.archived_runs
+    records, asked = backups.archived_runs, list[int]()
 
     def then_archived(connection: sqlite3.Connection) -> list[dict[str, object]]:
         known = records(connection)
-        if not known:
+        asked.append(len(known))
+        if len(asked) == 1:
             archive(OpenedLog(opened.folder), files)
         return known
 
