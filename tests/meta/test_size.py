@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.meta import size
 
 BUDGETS = {
-    "domain": 7_860,
+    "domain": 7_864,
     "markdown": 6_360,
     "app, engine rooms": 6_979,
     "app, use cases": 8_002,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_693
+TESTS = 62_696
 
 
 def test_no_room_is_above_its_budget() -> None:

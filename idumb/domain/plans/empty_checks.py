@@ -94,8 +94,15 @@ def why_sure(text: str) -> str:
 
 
 def _pipes(text: str) -> _Pipes:
-    """Return the pipes of a check, joined by `&&`, `||`, `;` and `&`; none if it is not a flat list of them."""
+    """Return the pipes of a check, joined by `&&`, `||`, `;` and `&`; none if it is not a flat list of them.
+
+    A shell that runs a text, as in `bash -ec '…'`, is that text.
+    """
     flat = shell.read(text).flat
+    words = flat[0].own if len(flat) == 1 and not flat[0].negated else []
+    if words and (words[0] == "eval" or programs.has_trait(words[0], programs.SHELL)):
+        inner, ends = shell.inner_script(words), any(re.fullmatch(r"-[a-z]*e[a-z]*", word) for word in words)
+        return _pipes("set -e\n" * ends + inner) if inner is not None and "pipefail" not in text else ()
     if not flat or len(flat) > _MOST or flat[-1].after not in _ENDS or any(map(_is_opaque, flat)):
         return ()
     return [*_split(flat, (*_JOINS, *_ENDS))]
