@@ -173,7 +173,7 @@ def verify_work_command() -> None:
     - a success criterion of the plan has no proof, or only an opinion
     - the verifier or the skeptic gives no opinion
 
-    In the last two cases a question waits in `idumb decisions`, and your yes verifies the phase.
+    Except after a refutation, a question waits in `idumb decisions`, and your yes verifies the phase.
 
     An unfinished phase is verified as far as it got: it is `partial` or failed, never passed. Tests of tasks that are
     not done are omitted, and nobody is asked about their criteria.

@@ -45,8 +45,8 @@ def decide(
         reasons = [wording.listed((_refutation(proof) for proof in refuted), 3, between="; "), *weak]
         return Verdict(PARTIAL, "; ".join(reasons))
     if not any(e.passed for e in gathered) and outcome.COMPLETED not in statuses.values():
-        reasons_without_proof = ["no task is proven, and the phase itself declares no check", *weak, *unproven_tasks]
-        return Verdict(PARTIAL, "; ".join(reasons_without_proof))
+        nothing = ["no task is proven, and the phase itself declares no check", *weak, *unproven_tasks]
+        return Verdict(PARTIAL, "; ".join(nothing), nothing)
     if weak:
         return Verdict(PARTIAL, "; ".join([*weak, *unproven_tasks]), weak)
     if any(e.passed for e in gathered):

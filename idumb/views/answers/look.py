@@ -87,12 +87,10 @@ def bundle(data: phrases.Data) -> phrases.Lines:
 def verify_work(data: phrases.Data) -> phrases.Lines:
     """Return each check with its result, the gaps, and the path of the report."""
     unfinished = (f"{task} ({standing})" for task, standing in data.get("unfinished", {}).items())
-    weak = data["status"] == "partial" and data.get("decision") is None
-    alone = "nothing proves the work" if weak else "only the tasks' own checks prove the work"
     words = {
         "said": phrases.verification(data),
         "others": [task for task in unfinished if task not in data["reason"]],
-        "alone": "" if data["evidence"] else alone,
+        "alone": "" if data["evidence"] else "only the tasks' own checks can prove the work",
         "place": run.report_place(data, data["report"]),
     }
     return forms.fill(_VERIFIED, {**data, **words})

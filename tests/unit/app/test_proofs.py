@@ -181,6 +181,16 @@ def test_tasks_without_proof_are_named() -> None:
     )
 
 
+def test_a_person_may_verify_a_phase_of_which_he_accepted_each_task() -> None:
+    """R-RUN-5: otherwise nothing but a further plan would end it."""
+    judged = verdict.decide(CONTRACT, [], [], (), {"T1-01": outcome.ACCEPTED}, [])
+    unproven = [
+        "no task is proven, and the phase itself declares no check",
+        "T1-01 was accepted by a person, not proven",
+    ]
+    assert judged == Verdict("partial", "; ".join(unproven), unproven)
+
+
 def test_nothing_makes_an_unfinished_run_pass() -> None:
     unfinished = {"T1-02": outcome.BLOCKED}
     partial = verdict.of_unfinished_run(Verdict("passed", "every check passed"), unfinished)
