@@ -86,7 +86,7 @@ def require_prepared(result: Evidence) -> None:
     how = f"exit {result.exit_code}" if result.exit_code is not None else result.result
     raise Refusal(
         "checkout.prepare",
-        f"No check could run, because `{result.command}` (checkout.prepare) failed: {how}\n{output}",
+        f"No check could run, because `{result.command}` (checkout.prepare) failed: {how}\n{output}".rstrip(),
         hint="Correct checkout.prepare in .idumb/config.yaml, or the files that it reads, then run the command again. "
         "If it needs your HOME, set checks.home to user",
         details={"command": result.command, "output": output},

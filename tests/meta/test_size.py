@@ -10,7 +10,7 @@ BUDGETS = {
     "app, engine rooms": 6_979,
     "app, use cases": 8_002,
     "composition": 690,
-    "cli, views": 4_257,
+    "cli, views": 4_255,
     "see and steer": 1_965,
     "git": 4_388,
     "store": 1_701,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_696
+TESTS = 62_706
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 390_470  # bytes of README.md and docs/
+PAGES = 390_475  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:
