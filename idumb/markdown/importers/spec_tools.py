@@ -38,11 +38,12 @@ def _named(item: Entry) -> bool:
 def _spec_kit(file: SourceFile, _near: Near) -> SourcePlan:
     """Read the tasks. A phase waits for the phase before it; in a phase, tasks with `[P]` wait for the same tasks.
 
-    Phases are the sections of the highest level that divides the tasks, whatever they are called.
+    Phases are the sections of the highest level below the title that divides the tasks, whatever they are called.
     """
     file.references = _KIT_REFERENCES
     items = {item.line: item for item in file.outline.items if _named(item)}
-    level = next((level for level in range(1, 7) if len({_phase(each, level) for each in items.values()}) > 1), 0)
+    levels = (*range(2, 7), 1)  # the first one is that of titles
+    level = next((level for level in levels if len({_phase(each, level) for each in items.values()}) > 1), 0)
     tasks: list[SourceTask] = []
     waits: tuple[int, ...] = ()  # what the next task waits for
     group: list[int] = []  # tasks that run in parallel
