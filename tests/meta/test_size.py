@@ -6,7 +6,7 @@ from tests.meta import size
 
 BUDGETS = {
     "domain": 7_864,
-    "markdown": 6_360,
+    "markdown": 6_363,
     "app, engine rooms": 6_979,
     "app, use cases": 8_002,
     "composition": 690,
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 390_475  # bytes of README.md and docs/
+PAGES = 390_499  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

@@ -117,7 +117,8 @@ def _unknown(path: str, why: str, way: str = "") -> InputError:
 
 # The files of a source in the working tree
 
-_BESIDE = ("proposal.md", "*SUMMARY.md", "tasks/**/*.md", "*.jsonl", "../*.jsonl", "config.y*ml", "../config.y*ml")
+_BOARDS = ("../config.y*ml", *("../" * up + "backlog.config.yml" for up in range(1, 5)))
+_BESIDE = ("proposal.md", "*SUMMARY.md", "tasks/**/*.md", "*.jsonl", "../*.jsonl", "config.y*ml", *_BOARDS)
 LARGEST = 32 * 1024 * 1024
 """Bytes of a file. A plan cannot be larger either."""
 
@@ -156,7 +157,7 @@ def _below(whole: str) -> Iterator[str]:
         for name in sorted(names):
             if name.endswith((".md", ".json", ".jsonl", ".yml", ".yaml")):
                 yield name if below == "." else f"{below}/{name}"
-    yield from glob.glob("../config.y*ml", root_dir=whole)
+    yield from (name for pattern in _BOARDS for name in glob.glob(pattern, root_dir=whole))
 
 
 def _neighbours(folder: str) -> Iterator[str]:

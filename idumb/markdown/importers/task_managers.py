@@ -38,7 +38,7 @@ def _is_backlog(file: SourceFile) -> bool:
 
 
 def _backlog(file: SourceFile, near: Near) -> SourcePlan:
-    task = _of_file(file, _states(near("../config.y*ml")))
+    task = _of_file(file, _states(near))
     return SourcePlan(BACKLOG.kind, file.path, task.title, task.title, (task,))
 
 
@@ -49,7 +49,7 @@ def backlog_folder(source: Sources) -> SourcePlan | None:
     if len(names) > _MOST_FILES:
         message = f"{source.path} has {len(names)} Markdown files; a phase can have {_MOST_FILES} tasks."
         raise InputError("import.unreadable", message, hint="Import a file, or a folder of fewer files")
-    states = _states(source.near("")("config.y*ml") or source.near("../")("config.y*ml"))
+    states = _states(source.near(""))
     tasks: list[SourceTask] = []
     for name in names:
         file = source.open(name)
@@ -65,8 +65,9 @@ def backlog_folder(source: Sources) -> SourcePlan | None:
     return SourcePlan(BACKLOG.kind, source.path, title, title, ordered) if tasks else None
 
 
-def _states(files: list[SourceFile]) -> tuple[str, ...]:
-    """Return the statuses of the board; the last one means that a task is done."""
+def _states(near: Near) -> tuple[str, ...]:
+    """Return the statuses of the board; the last one means that a task is done. `backlog.config.yml` comes first."""
+    files = sorted(near("*config.y*ml"), key=lambda file: not file.path.endswith("backlog.config.yml"))
     boards = (source_file.front_matter(f"---\n{file.text.strip()}\n---\n").texts("statuses") for file in files)
     return next((tuple(map(str.casefold, states)) for states in boards if states), _USUAL)
 
