@@ -91,7 +91,9 @@ _FETCHES_BY_TWO = frozenset({
     ("git", "lfs", "fetch"), ("git", "lfs", "pull"), ("git", "remote", "update"), ("docker", "compose", "pull"),
 })
 _RANDOM_BY: Mapping[str, str] = {"shuf": "shuf", "sort": "-R --random-sort", "openssl": "rand"}
-LAUNCHER_OPTIONS = frozenset({"-C", "-I", "-a", "-d", "-g", "-s", "-u", "--chdir", "--signal", "--unset", "--user"})
+LAUNCHER_OPTIONS: Mapping[str, str] = {
+    "env": "-C -u --chdir --unset", "exec": "-a", "sudo": "-g -u --user", "timeout": "-s --signal", "xargs": "-I -a -d",
+}
 """Options of launchers with a value behind them that is no number."""
 _WITH_VALUE = frozenset({"-C", "-c", "--context", "--cwd", "--dir", "--git-dir", "--prefix", "--work-tree"})
 _TARGETS = frozenset({

@@ -67,9 +67,9 @@ class Command(Struct, frozen=True, dict=True):
             elif rest[:2] in (["command", "-v"], ["command", "-V"]):
                 return rest[:1]
             elif programs.has_trait(rest[0], programs.LAUNCHER):
-                rest.pop(0)
+                valued = programs.LAUNCHER_OPTIONS.get(rest.pop(0).rpartition("/")[2], "").split()
                 while rest and (rest[0].startswith("-") or rest[0].rstrip("smh").replace(".", "").isdigit()):
-                    del rest[: 1 + (rest[0] in programs.LAUNCHER_OPTIONS)]
+                    del rest[: 1 + (rest[0] in valued)]
             else:
                 break
         return rest
@@ -366,10 +366,9 @@ def outside_paths(script: Script) -> tuple[str, ...]:
         folder = folders.setdefault(groups, folders.get(groups[:-1], ""))
         words, targets = command.own, [target.text for target in command.targets]
         operands = programs.operands(words[1:], frozenset())
-        named = [word.rpartition("=")[2] for word in command.texts]
-        if programs.has_trait(command.program, programs.PATTERN):
-            named = [word for word in named if word not in operands[:1]]
-        elif programs.has_trait(command.program, programs.SURE):
+        pattern = operands[:1] if programs.has_trait(command.program, programs.PATTERN) else []
+        named = [word.rpartition("=")[2] for word in command.texts if word not in pattern]
+        if programs.has_trait(command.program, programs.SURE):
             named = []
         for path in (*named, *targets):
             if ".." in path.split("/") and posixpath.normpath(posixpath.join(folder, path)).startswith(".."):
