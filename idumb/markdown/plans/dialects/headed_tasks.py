@@ -20,10 +20,8 @@ from idumb.markdown.syntax.source import Source
 
 _DASH = r"[ \t]*(?:[:.)]|—|–|--?)[ \t]*"
 _T_ID = r"T(?:[\w.]*-\d+|[\w.]*\d)[a-z]?"
-_NAMED = re.compile(
-    rf"Task[ \t]+#?((?:[\w.-]*-)?(?:[^\W\d]|\.)*\d[\w.]*)[*_`~]*(?:{_DASH}|[ \t]+|$)(.*)", re.IGNORECASE
-)
-_ID = re.compile(rf"\[?({_T_ID})\]?[*_`~]*(?:{_DASH}|[ \t]+)(.+)")
+_NAMED = re.compile(rf"Task[ \t]+#?((?:[\w.-]*-)?(?:[^\W\d]|\.)*\d[\w.]*)[*`~]*(?:{_DASH}|[ \t]+|$)(.*)", re.IGNORECASE)
+_ID = re.compile(rf"\[?({_T_ID})\]?[*`~]*(?:{_DASH}|[ \t]+)(.+)")
 _SIGNS = re.compile(r"^(?:\[[ xX]\]|[^\w\[])+")  # what may stand before a title: a box, bold, a picture
 _LIKE_TASK = re.compile(r"(?:task|step)\b\W{0,3}(?:[\w.-]*\d|\w{1,5}[:.)])|\[?T-?\d", re.IGNORECASE)
 _NUMBERED = re.compile(r"(\d+(?:\.\d+)*)(?:[.):]|[ \t]*[—–-])?[ \t]+(.+)")

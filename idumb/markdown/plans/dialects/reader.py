@@ -265,7 +265,8 @@ def _setup(head: _Head, node: Node, _source: Source) -> None:
     for each in _each(node):
         fields = _map(each)
         names = [_text(_map(variable).get("name", variable)) for variable in _each(fields.get("env_vars"))]
-        steps = "; ".join(_text(step) for step in _each(fields.get("dashboard_config")))
+        rows = [each for name in ("dashboard_config", "local_dev") for each in _each(fields.get(name))]
+        steps = "; ".join(map(_text, rows))
         why = _text(fields["why"]) if "why" in fields else ""
         known = tuple(name for name in names if re.fullmatch(r"\w+", name))
         head.setup.append(Setup(_text(fields.get("service", each)) or "a service", why, known, steps))
