@@ -47,6 +47,13 @@ def ignored(worktree: Worktree, paths: Iterable[str]) -> frozenset[str]:
     return frozenset(os.fsdecode(path[2:]) for path in _checked(worktree.root, paths) if path)
 
 
+def omitted(worktree: Worktree, missing: Sequence[str]) -> frozenset[str]:
+    """Return those of these missing files that the user's sparse checkout omits: for git, they are as in the index."""
+    is_sparse = os.path.exists(os.path.join(worktree.git_dir, "info", "sparse-checkout"))
+    listed = git_program.output(worktree.root, ["ls-files", "-t", "-z"]) if missing and is_sparse else b""
+    return frozenset(path for path in missing if b"\0S %b\0" % os.fsencode(path) in b"\0" + listed)
+
+
 def deciding(root: str, paths: Iterable[str], rules: Worktree) -> dict[str, tuple[str, str]]:
     """Return each path that a rule covers, with the rule's file, relative within the working tree, and its text.
 

@@ -164,11 +164,13 @@ class GitTrees(Snapshots):
     def committed(self, head: str | None, source: str, paths: Sequence[str]) -> str:
         """Return the tree that a commit of these paths, with their bytes of `source`, has on top of the commit `head`.
 
-        Git's filters and line endings are applied. `source` is the present tree of the workspace.
+        Git's filters and line endings are applied. `source` is the present tree of the workspace. What the user's
+        sparse checkout omits there is as in `head`.
         """
-        tree = tree_objects.tree_of(self.repository, head)
-        result = self.overlay(tree, source, paths)
-        present = [p for p in self.paths.inside(paths) if tree_objects.entry(self.repository, source, p) is not None]
+        tree, own = tree_objects.tree_of(self.repository, head), self.paths.inside(paths)
+        present = [path for path in own if tree_objects.entry(self.repository, source, path) is not None]
+        omitted = status.omitted(self._store, [path for path in own if path not in present])
+        result = tree_objects.overlay(self.repository, tree, [(source, [p for p in own if p not in omitted])])
         if present and self.may_convert(tree, present):
             # git would still apply attributes that this commit removes.
             before = self.overlay(tree, source, [path for path in paths if path.endswith(_ATTRIBUTES)])

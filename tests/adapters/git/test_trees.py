@@ -329,6 +329,18 @@ def test_attributes_that_come_with_the_commit_apply(sandbox: GitSandbox, trees: 
     assert computed == expected(sandbox, ".gitattributes", "a.txt")
 
 
+def test_a_file_that_a_sparse_checkout_omits_is_as_in_the_commit(sandbox: GitSandbox, trees: GitTrees) -> None:
+    """A deletion of the user's is one, and so is a file that is there in spite of the patterns."""
+    head = sandbox.commit_with({"near/x": "1\n", "far/x": "1\n"})
+    sandbox.git("sparse-checkout", "set", "near")
+    sandbox.remove("near/x")
+    present = trees.scan(["far/x"])
+    assert sandbox.git("ls-tree", "-r", "--name-only", trees.committed(head, present, ("far/x", "near/x"))) == "far/x"
+    sandbox.write_all({"far/x": "2\n"})
+    changed = trees.committed(head, trees.scan(["far/x"]), ("far/x",))
+    assert sandbox.git("show", f"{changed}:far/x") == "2"
+
+
 def test_attributes_that_go_with_the_commit_no_longer_apply(sandbox: GitSandbox, trees: GitTrees) -> None:
     """As after a rollback to before they came: the file is committed as it was."""
     head = sandbox.commit_with({"d/.gitattributes": "* text\n", "d/a.txt": "x\n"})
