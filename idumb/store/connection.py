@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
+import shlex
 import sqlite3
 import sys
 import threading
@@ -236,7 +237,8 @@ class Database:
             if fault:
                 raise corrupt(self.path, fault)
             words = f"has another event {newest.seq} than the state directory knows, so it is another log"
-            hint = "idumb doctor shows the newest backup; put the log that you trust in place"
+            here, copies = shlex.quote(self.path), [*map(shlex.quote, self.backups.paths())]
+            hint = f"mv {here} {here}.other && cp -p {copies[0]} {here}" if copies else "put the right log in place"
             raise unusable("store.diverged", words, self.path, hint, seq=newest.seq)
 
     def _create_tables(self, connection: sqlite3.Connection) -> None:

@@ -5,7 +5,10 @@ from __future__ import annotations
 import os
 import random
 import sqlite3
+import subprocess
 from pathlib import Path
+
+import pytest
 
 from idumb.domain.errors import StoreError
 from idumb.domain.runs.event import NewEvent
@@ -90,7 +93,11 @@ def test_another_log_of_the_same_length_is_refused(tmp_path: Path) -> None:
     first.owner.release()
     first.close()
     first.path.write_bytes(second.path.read_bytes())
-    assert code_of(first.log.head) == "store.diverged"
+    with pytest.raises(StoreError) as refused:
+        first.log.head()
+    assert refused.value.code == "store.diverged"
+    subprocess.run(str(refused.value.hint), shell=True, check=True)
+    assert first.log.head()[0] == 2
 
 
 def test_a_damaged_last_event_is_damage_and_not_another_log(opened: OpenedLog) -> None:
