@@ -18,6 +18,8 @@ NOW_FAILS = "now_fails"
 NOW_PASSES = "now_passes"
 NOT_RUN = "not_run"
 CHANGED_COMMAND = "changed_command"
+STILL_FAILS = "still_fails"
+FAILS = frozenset({NOW_FAILS, STILL_FAILS})
 
 
 class Check(Struct, frozen=True):
@@ -77,7 +79,9 @@ def last_of_each(rows: Iterable[Mapping[str, Any]]) -> dict[str, Mapping[str, An
 
 def compare(recorded: str | None, now: Evidence) -> str:
     """Return how a new result compares with the recorded one; None was never recorded."""
-    if now.result == recorded or {now.result, recorded} <= evidence.BROKEN:
+    if {now.result, recorded} <= evidence.BROKEN:
+        return STILL_FAILS
+    if now.result == recorded:
         return SAME
     return NOW_PASSES if now.passed else NOW_FAILS
 

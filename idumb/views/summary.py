@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
+from idumb.domain import contract as contracts
 from idumb.domain import outcome, rerun
 from idumb.domain.action import STOPPED
 from idumb.domain.contract import Contract
@@ -143,7 +144,8 @@ def _proof(contract: Contract, ids: Sequence[str], evidence: Evidence, clone: Se
     `weaker` is what the recorded checks had and a clone of a stranger has not.
     """
     plans = contract.plan_by_task()
-    checks = [(id, check) for id in ids for check in rerun.checks_of_task(contract.tasks[id], plans[id])]
+    standing = [contracts.without_replaced(contract, contract.tasks[id], ids) for id in ids]
+    checks = [(task.id, check) for task in standing for check in rerun.checks_of_task(task, plans[task.id])]
     checks += [("phase", check) for check in rerun.checks_of_phase(contract.plans)]
     commands = rerun.shell_lines(checks)
     if not clone or not commands:

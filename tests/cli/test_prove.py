@@ -168,6 +168,17 @@ def test_a_colleague_proves_a_phase_without_a_log(clone: Project, tmp_path: Path
     assert clone.repo.ledger() == before
 
 
+def test_work_that_a_person_accepted_is_not_proven_by_a_check_that_still_fails(project: Project) -> None:
+    project.plan([failing_task("T1-01", "a.txt"), making("T1-02", "b.txt")])
+    assert run(project, "--max-attempts", "1").code == 1
+    assert project.json("accept", "T1-01", "--why", "it is fine").code == 0
+    assert project.json("resume", "1").data["verification"]["status"] == "passed"
+    answer = prove(project, code=1)
+    assert results(answer) == {"T1-01": "mismatch", "T1-02": "proven"}
+    assert (checks(answer), answer.data["proven"]) == ({"AC-1": "still_fails"}, False)
+    assert "T1-01 AC-1 still fails, exit 1: false" in project.quick("prove", "1").out
+
+
 def test_a_phase_without_a_check_to_rerun_is_not_proven(project: Project) -> None:
     """What a person said is recorded, but no clone repeats it; an unproven criterion has no record anywhere."""
     criteria = "  - [ ] nice — human\n  - [ ] quick\n"
@@ -230,10 +241,13 @@ def test_the_script_of_the_summary_installs_what_checks_need_and_fails_without_t
     """In a clone that lacks the commit, no check runs in an empty folder: there, some would pass."""
     project.configure("checkout: {prepare: ['mkdir -p tool && touch tool/x']}\n")
     project.repo.write(".gitignore", "tool/\n")
-    made = task(
-        "T1-01", files="create `a.txt`", check="! test -e b.txt && test -f tool/x", steps=[write("a.txt", "made\n")]
-    )
-    done(project, made)
+    criteria = "  - [ ] x — check: `! test -e b.txt && test -f tool/x`\n  - [ ] y — check: `grep -q made a.txt`\n"
+    made = task("T1-01", files="create `a.txt`", criteria=criteria, steps=[write("a.txt", "made\n")])
+    later = task(
+        "T1-02", files="modify `a.txt`", check="test -s a.txt", after="T1-01", steps=[write("a.txt", "again\n")],
+        fields="- **Replaces:** T1-01/AC-2\n",
+    )  # fmt: skip
+    done(project, made, later)
     script = project.read(".planning/phases/1/1-SUMMARY.md").partition("```sh\n")[2].partition("```")[0]
     shallow = tmp_path / "shallow"
     project.repo.git("clone", "--quiet", "--depth", "1", project.repo.root.as_uri(), str(shallow))
@@ -241,7 +255,8 @@ def test_the_script_of_the_summary_installs_what_checks_need_and_fails_without_t
         subprocess.run(["sh"], input=script, cwd=folder, capture_output=True, text=True, check=True)
         for folder in (project.repo.root, shallow)
     ]
-    assert [one.stdout for one in said] == ["exit 0: T1-01 AC-1\n", "exit 2: T1-01 AC-1\n"]
+    names = ("T1-01 AC-1", "T1-02 AC-1")  # T1-02 replaces the other criterion
+    assert [one.stdout.splitlines() for one in said] == [[f"exit {code}: {name}" for name in names] for code in (0, 2)]
     assert "this repository lacks the commit" in said[1].stderr
 
 

@@ -5,22 +5,22 @@ from __future__ import annotations
 from tests.meta import size
 
 BUDGETS = {
-    "domain": 7_865,
+    "domain": 7_869,
     "markdown": 6_362,
     "app, engine rooms": 6_979,
-    "app, use cases": 8_002,
+    "app, use cases": 8_001,
     "composition": 690,
-    "cli, views": 4_255,
+    "cli, views": 4_258,
     "see and steer": 1_965,
     "git": 4_393,
-    "store": 1_701,
+    "store": 1_703,
     "system": 2_120,
     "gates": 1_854,
     "agents, fake_model": 3_524,
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_718
+TESTS = 62_740
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 390_525  # bytes of README.md and docs/
+PAGES = 390_660  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

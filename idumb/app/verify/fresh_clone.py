@@ -14,7 +14,7 @@ from idumb.domain import errors, rerun, wording
 from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
-from idumb.domain.proof.evidence import Evidence
+from idumb.domain.proof.evidence import PASSED, Evidence
 from idumb.domain.rerun import Check
 
 if TYPE_CHECKING:
@@ -119,11 +119,10 @@ def not_rerun(subject: str, text: str, why: str, recorded: str | None = None, co
 
 
 def result_of_task(checks: Sequence[Mapping[str, Any]]) -> str:
-    """Return the result of a task: a mismatch if a check fails now, proven if at least one ran."""
-    results = {row["result"] for row in checks}
-    if rerun.NOW_FAILS in results:
+    """Return the result of a task: a mismatch if a check fails, proven if at least one passes."""
+    if any(row["result"] in rerun.FAILS for row in checks):
         return MISMATCH
-    return PROVEN if results - {rerun.NOT_RUN} else NOTHING_TO_RUN
+    return PROVEN if any(row["now"] == PASSED for row in checks) else NOTHING_TO_RUN
 
 
 def row(id: str, status: str, place: Place | None, result: str, why: str = "", checks: Sequence[Row] = ()) -> Row:
@@ -141,9 +140,9 @@ def unproven(rows: Sequence[Row]) -> list[str]:
 
 def answer(phase: str, run: str | None, place: Place | None, again: Rerun, ways: Sequence[Action | str]) -> Result:
     """Return the answer of `prove`; `ways` are the commands that help if something is not proven."""
-    failing = (row["subject"] for row in again.criteria if row["result"] == rerun.NOW_FAILS)
+    failing = (row["subject"] for row in again.criteria if row["result"] in rerun.FAILS)
     wrong = [*unproven(again.tasks), *failing]
-    reran = any(row["result"] != rerun.NOT_RUN for row in again.checks)
+    reran = any(row["now"] == PASSED for row in again.checks)
     data = {"phase": phase, "run": run, **_named(place), "proven": reran and not wrong}
     data |= {"tasks": list(again.tasks), "criteria": list(again.criteria)}
     warnings = tuple(dict.fromkeys(again.notes))

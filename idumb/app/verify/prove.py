@@ -109,7 +109,7 @@ def _prove(
             return without(f"checkpoint {(place.snapshot or '')[:10]} no longer exists")
         rows = [_of_run(proof, state, task, place, whole=whole) for task in tasks]
         again = Rerun(rows, list(_of_phase(proof, state)) if whole else [], proof.notes)
-        failing = any(check["result"] == rerun.NOW_FAILS for check in again.checks)
+        failing = any(check["result"] in rerun.FAILS for check in again.checks)
         ignored = [path for path in services.trees.ignored() if not path.startswith(_OWN)] if failing else []
         if ignored:
             words = wording.listed(ignored)

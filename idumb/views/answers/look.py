@@ -46,6 +46,7 @@ _OUTPUT_LINES = 10
 _CHECKS = {
     rerun.SAME: "as recorded",
     rerun.NOW_FAILS: "now fails",
+    rerun.STILL_FAILS: "still fails",
     rerun.NOW_PASSES: "now passes",
     rerun.NOT_RUN: "not rerun",
     rerun.CHANGED_COMMAND: "passes with another command",
@@ -118,7 +119,7 @@ def _heading(data: phrases.Data) -> str:
 def _proven(data: phrases.Data) -> list[tuple[str, str, str, str]]:
     """Return id, result, commit and checks of each task and of the phase."""
     results = {row["result"] for row in data["criteria"]}
-    result = "mismatch" if rerun.NOW_FAILS in results else "proven" if results - {rerun.NOT_RUN} else "nothing_to_run"
+    result = "mismatch" if results & rerun.FAILS else "proven" if results - {rerun.NOT_RUN} else "nothing_to_run"
     phase = {**data, "id": "phase", "result": result, "checks": data["criteria"], "why": "", "status": ""}
     without_record = {**_CHECKS, rerun.NOW_FAILS: "fails", rerun.NOW_PASSES: "passes"}
     words_of = without_record if data["run"] is None else _CHECKS
@@ -145,14 +146,14 @@ def _counted(row: phrases.Data, words_of: Mapping[str, str]) -> str:
 
 
 def _failed(data: phrases.Data) -> list[str]:
-    """Return each check that fails now, and the end of its output."""
+    """Return each check that fails, and the end of its output."""
     lines = []
     for row in [*data["tasks"], {"id": "phase", "checks": data["criteria"]}]:
         for check in row["checks"]:
-            if check["result"] == rerun.NOW_FAILS:
+            if check["result"] in rerun.FAILS:
                 code = "" if check["exit_code"] is None else f", exit {check['exit_code']}"
                 why = f" ({check['why']})" if check["why"] else ""
                 what = check["command"] or check["text"]
-                lines.append(f"{row['id']} {check['subject']} now fails{code}: {what}{why}")
+                lines.append(f"{row['id']} {check['subject']} {_CHECKS[check['result']]}{code}: {what}{why}")
                 lines += filter(None, [phrases.quoted(check["output"], _OUTPUT_LINES, "  | ")])
     return lines

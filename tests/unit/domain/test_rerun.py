@@ -19,7 +19,7 @@ def test_a_result_is_compared_with_the_recorded_one() -> None:
         (evidence.PASSED, evidence.TIMED_OUT, rerun.NOW_FAILS),
         (evidence.PASSED, evidence.UNPROVEN, rerun.NOW_FAILS),
         (evidence.FAILED, evidence.PASSED, rerun.NOW_PASSES),
-        (evidence.FAILED, evidence.ERRORED, rerun.SAME),
+        (evidence.FAILED, evidence.ERRORED, rerun.STILL_FAILS),
         (evidence.UNPROVEN, evidence.UNPROVEN, rerun.SAME),
         (evidence.UNPROVEN, evidence.FAILED, rerun.NOW_FAILS),
         (None, evidence.PASSED, rerun.NOW_PASSES),
