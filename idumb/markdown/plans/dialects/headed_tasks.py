@@ -55,7 +55,7 @@ def read(first: int, source: Source) -> tuple[list[ForeignTask], dict[str, list[
             tasks.append(_task(rows[heading.line - first - 1 : until - first - 1], *named, source))
             continue
         in_tasks = bool(_SECTION.match(title)) if heading.level <= 2 else in_tasks or bool(_SECTION.fullmatch(title))
-        if _LIKE_TASK.match(title):
+        if like_task(title):
             source.report("dialect.stray-text", rows[heading.line - first - 1].at, heading.text)
         body = rows[heading.line - first : following.line - first - 1 if following is not None else len(rows)]
         for row in body:
@@ -65,6 +65,10 @@ def read(first: int, source: Source) -> tuple[list[ForeignTask], dict[str, list[
             name = next((name for name, pattern in _SECTIONS.items() if pattern.match(title)), "")
             texts.setdefault(name, []).append(Piece("\n".join(row.text for row in body), body[0].at))
     return tasks, texts
+
+
+def like_task(title: str) -> bool:
+    return _LIKE_TASK.match(_SIGNS.sub("", title)) is not None
 
 
 def _named(title: str, level: int, *, in_tasks: bool) -> tuple[str, str] | None:

@@ -82,7 +82,8 @@ def _tasks(body: Piece, first: int, source: Source) -> tuple[list[ForeignTask], 
     tasks, texts = tagged_tasks.read(tagged_tasks.Tags(source), task_name, body)
     for name in texts.keys() - _OTHER_TEXTS - set(_SHARED):
         known = ", ".join(_SHARED)
-        source.report("dialect.unknown-tag", texts[name][0].at, f"<{name}>", accepted=known, then="does not read it")
+        for part in texts[name]:
+            source.report("dialect.unknown-tag", part.at, f"<{name}>", accepted=known, then="does not read it")
     return tasks, texts
 
 

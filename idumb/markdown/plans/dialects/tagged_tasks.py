@@ -22,7 +22,7 @@ _TAG = re.compile(r"</?([A-Za-z][\w-]*)(?:\s[^<>]*)?>")
 _ATTRIBUTE = re.compile(r"([\w-]+)\s*=\s*(?:\"([^\"]*)\"|'([^']*)')")
 _BLANK = re.compile(r"\s*")
 _LONGEST_LINE = 64 * 1024
-_TASK_LINES = re.compile(r"(?m)^[ \t]*<(task|feature)(?:\s[^<>]*)?>")
+_TASK_LINES = re.compile(r"^[ \t]*<(task|feature)(?:\s[^<>]*)?>", re.MULTILINE | re.IGNORECASE)
 _COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
 _TASK_TAGS = ("task", "feature")
 _KNOWN = frozenset({"type", "gate", "tdd", "id", "name", "priority"})
@@ -108,14 +108,14 @@ class Tags:
                     yield child
             elif not fenced and (opened := _OPEN.match(text, begin, end)) and opened[1].lower() in known:
                 self.source.report("dialect.never-closed", begin, f"<{opened[1]}>", accepted=f"</{opened[1]}>")
-                if opened[1] in _TASK_TAGS:
+                if opened[1].lower() in _TASK_TAGS:
                     return
         yield Piece(text[loose:end], loose)
 
 
 def task_tag(text: str) -> str | None:
     """Return the tag of the tasks in a text; None without any. Plans for one test-driven feature have `<feature>`."""
-    found = {match[1] for match in _TASK_LINES.finditer(text)} if "<task" in text or "<feature" in text else set()
+    found = {match[1].lower() for match in _TASK_LINES.finditer(text)} if "<" in text else set()
     return next((name for name in _TASK_TAGS if name in found), None)
 
 
@@ -128,19 +128,22 @@ def read(tags: Tags, name: str, body: Piece) -> tuple[list[ForeignTask], dict[st
     for part in tags.parts(body, (*_TASK_TAGS, "tasks"), fences=True):
         whole = isinstance(part, _Tag) and part.name.lower() == "tasks"
         for inner in tags.parts(part.content, _TASK_TAGS) if isinstance(part, _Tag) and whole else [part]:
-            if isinstance(inner, _Tag) and inner.name == name:
+            if isinstance(inner, _Tag) and inner.name.lower() == name:
                 tasks.append(_task(tags, inner, len(tasks) + 1))
             elif isinstance(inner, _Tag):
                 others.setdefault(inner.name.lower(), []).append(inner.content)
-            elif whole:
-                _report_stray(inner, tags.source)
+            else:
+                _report_stray(inner, tags.source, whole=whole)
     return tasks, others
 
 
-def _report_stray(part: Piece, source: Source) -> None:
-    """Report the lines of text between tasks."""
-    for line in re.finditer(r"(?m)^[ \t]*(?!<|#|---)(\S.*)$", part.text):
-        source.report("dialect.stray-text", part.at + line.start(1), line[1].rstrip())
+def _report_stray(part: Piece, source: Source, *, whole: bool) -> None:
+    """Report headings that look like tasks and, in `whole`, the lines of text between tasks."""
+    for row in headed_tasks.outlined(Source(part.text, ""), 0, part.at)[1] if part.text.strip() else ():
+        text, indent = row.text.strip(), len(row.text) - len(row.text.lstrip())
+        is_stray = whole and text and not text.startswith(("<", "#", "---"))
+        if is_stray or (row.heading is not None and headed_tasks.like_task(row.heading.text)):
+            source.report("dialect.stray-text", row.at + indent, text)
 
 
 def _fenced(line: str, fence: str) -> tuple[str, bool]:
