@@ -125,6 +125,7 @@ def failure(
 
     known = {} if details is None or details.get("asked") else details  # a question has just shown them
     choices = refusals.details_of(code, message, hint, known).get("choices", ())
+    choices = [row for row in choices if row["text"] != str(hint or "")]
     facts = {"message": message, "hint": hint, "details": {**known, "choices": choices}, "next": following}
     data = escaped({**facts, "code": code, "findings": findings, "is_command": isinstance(hint, Action)})
     columns = width or _COLUMNS
@@ -165,7 +166,7 @@ def _wrapped(lines: Sequence[str], width: int) -> Iterator[str]:
 def _advice(data: Data, width: int | None, *, with_consequences: bool) -> Iterator[str]:
     """Yield what the user can do; each command once, the last line is one. A long command has a line of its own."""
     hint = data["hint"] or ""
-    rows = [row for row in data["details"].get("choices", ()) if row["text"] != hint]
+    rows = data["details"].get("choices", ())
     choices = [row for row in rows if row["command"] in (None, hint) or row["command"] not in hint]
     choices.sort(key=lambda row: row["command"] is not None)  # so that the last line is a command
     commands = [choice["command"] for choice in choices if choice["command"] is not None]

@@ -136,6 +136,7 @@ def test_commands_keep_their_line_breaks_and_spaces() -> None:
     of_file = Action.of("show", "a  b\nc")
     shown = ["  - runs   printf 'a  b' # note", "        rm -r x", "  next: idumb show 'a  b\\nc'"]
     assert answer.failure("x.y", "No.", of_file, details=evidence).splitlines()[1:] == shown
+    assert answer.failure("usage", "No.", of_file).splitlines()[1:] == shown[2:], "once"
     question = {"id": "q", "what": "What?", "why": "Why.", "choices": [], **evidence}
     assert shown[:2] == answer.render("decide.decisions", {"decisions": [question]}).splitlines()[2:]
 
