@@ -119,9 +119,7 @@ def judge(services: Services, file: PlanFile, text: str) -> Draft:
 def illegal(data: Mapping[str, object], message: str) -> Result:
     """Return the answer of a command whose plan has errors, which `data` lists. `check-plan` cannot check it."""
     failure = ("plan.invalid", message, "Correct the findings above, then run the command again")
-    correct = Choice("correct", "correct the findings and pass the plan again", "it is written once it is legal")
-    details = {"choices": actions.choice_rows((correct,))}
-    return Result({**data, "written": False, "next": []}, EXIT_INVALID, (), failure, details)
+    return Result({**data, "written": False, "next": []}, EXIT_INVALID, (), failure)
 
 
 def _relevant(findings: Sequence[Finding], path: str) -> tuple[Finding, ...]:

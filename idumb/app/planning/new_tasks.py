@@ -106,7 +106,7 @@ def _completed(services: Services, request: NewPlan, where: PhaseLocation, read:
     if missing:
         raise Refusal(
             "plan.incomplete",
-            f"The plan of phase {where.phase} needs {' and '.join(missing)}, and nobody answered at a terminal.",
+            f"The plan of phase {where.phase} was not written: it needs {' and '.join(missing)}.",
             hint=same_command(services, *(word for words in missing.values() for word in words)),
         )
     _require_tasks(request.tasks, Action.of("plan", "new", where.phase))
