@@ -105,7 +105,7 @@ def _with_owner(view: dict[str, Any], owner: dict[str, Any] | None) -> dict[str,
     """Add the owner. While a command is at work, name no next command: a script might stop the work."""
     if owner is None or not view["initialised"]:
         return {**view, "owner": owner}
-    why = f"idumb {owner['command']} is running as process {owner['pid']}; wait for it, or stop it with idumb stop"
+    why = f"wait until {owner['command']} has ended, or stop it with idumb stop"
     asked = (question["what"] for row in view["phases"] for question in row["decisions"][:1])
     why += "".join(f". A question waits, perhaps at its terminal: {what}" for what in asked)
     return {**view, "owner": owner, "next": {**view["next"], "command": None, "tool": None, "why": why}}
