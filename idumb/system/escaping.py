@@ -28,6 +28,12 @@ def show_line(text: str) -> str:
     return show(text).replace("\n", "\\n").replace("\t", "\\t")
 
 
+def show_command(text: str) -> str:
+    """Escape a command whose odd words are in single quotes; bash reads it as it was."""
+    lines = text.replace("\n", r"'$'\n''").replace("\t", r"'$'\t''")
+    return _HARMFUL.sub(lambda match: f"'$'{_escaped(match)}''", lines)
+
+
 def _escaped(match: re.Match[str]) -> str:
     number = ord(match[0])
     if number <= 0xFF:

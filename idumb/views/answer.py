@@ -57,14 +57,14 @@ def escaped(value: Any, key: str = "", parent: str = "") -> Any:
         if key == "evidence":
             return markup.hanging(value, _BELOW)
         if key == "command":
-            return escaping.show_line(value)
+            return escaping.show_command(value) if parent == "choices" else escaping.show_line(value)
         is_block = key in _BLOCKS or f"{parent}.{key}" in _BLOCKS_OF
         return markup.visible(value) if is_block else markup.one_line(value)
     if isinstance(value, Mapping):
         return {escaped(name): escaped(each, name, key) for name, each in value.items()}
     if isinstance(value, Sequence):
         return [escaped(each, key, parent) for each in value]
-    return escaping.show_line(str(value)) if isinstance(value, Action) else value
+    return escaping.show_command(str(value)) if isinstance(value, Action) else value
 
 
 def json_object(

@@ -8,19 +8,19 @@ BUDGETS = {
     "domain": 7_869,
     "markdown": 6_368,
     "app, engine rooms": 6_979,
-    "app, use cases": 8_001,
+    "app, use cases": 7_999,
     "composition": 690,
-    "cli, views": 4_258,
+    "cli, views": 4_259,
     "see and steer": 1_965,
     "git": 4_393,
     "store": 1_703,
-    "system": 2_120,
+    "system": 2_123,
     "gates": 1_854,
     "agents, fake_model": 3_524,
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_740
+TESTS = 62_743
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -133,10 +133,12 @@ def test_words_wrap_at_the_width_of_the_terminal_and_commands_stay_whole() -> No
 
 def test_commands_keep_their_line_breaks_and_spaces() -> None:
     evidence = {"evidence": ["  runs   printf 'a  b' # note\nrm -r x"]}
-    of_file = Action.of("show", "a  b\nc")
-    shown = ["  - runs   printf 'a  b' # note", "        rm -r x", "  next: idumb show 'a  b\\nc'"]
+    of_file = Action.of("show", "a  b\nc\x1bd")
+    shown = ["  - runs   printf 'a  b' # note", "        rm -r x", r"  next: idumb show 'a  b'$'\n''c'$'\x1b''d'"]
     assert answer.failure("x.y", "No.", of_file, details=evidence).splitlines()[1:] == shown
     assert answer.failure("usage", "No.", of_file).splitlines()[1:] == shown[2:], "once"
+    offered = answer.failure("x.y", "No.", None, details={"choices": [{**LOOK, "command": str(of_file)}]})
+    assert offered.splitlines()[-1] == "      " + shown[2].removeprefix("  next: ")
     question = {"id": "q", "what": "What?", "why": "Why.", "choices": [], **evidence}
     assert shown[:2] == answer.render("decide.decisions", {"decisions": [question]}).splitlines()[2:]
 
