@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import shlex
+import shutil
 import subprocess
 from pathlib import Path
 
@@ -117,11 +118,17 @@ def test_commands_find_the_project_from_any_folder_in_it(api: SubProject) -> Non
 
 
 def test_above_the_projects_every_command_names_them(api: SubProject) -> None:
-    """And never `idumb init`, which is refused there."""
-    top = Project(api.repo, api.repo.root)
-    assert top.quick("status", "--json").data["next"]["command"] == "cd apps/api"
+    """And never `idumb init`, which is refused there. On a branch without its settings, nothing leads in a circle."""
+    top, there = Project(api.repo, api.repo.root), f"cd {api.folder}"
+    assert top.quick("status", "--json").data["next"]["command"] == there
     refused = top.quick("execute-phase", "1", "--json")
-    assert (refused.code, refused.error["code"], refused.error["hint"]) == (4, "project.elsewhere", "cd apps/api")
+    assert (refused.code, refused.error["code"], refused.error["hint"]) == (4, "project.elsewhere", there)
+    api.plan([making("T1-01", "a.txt")])
+    assert api.execute("--no-verify").code == 0
+    for own in (".idumb", ".planning"):
+        shutil.rmtree(api.folder / own)
+    assert api.json("status").data["next"]["command"] == f"{there} && idumb init --here"
+    assert api.json("init", "--here").code == 0
 
 
 def test_plans_without_settings_are_found_from_their_folder(sandbox: GitSandbox) -> None:

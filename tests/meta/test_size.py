@@ -7,7 +7,7 @@ from tests.meta import size
 BUDGETS = {
     "domain": 7_869,
     "markdown": 6_368,
-    "app, engine rooms": 6_979,
+    "app, engine rooms": 6_985,
     "app, use cases": 7_999,
     "composition": 690,
     "cli, views": 4_259,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_743
+TESTS = 62_750
 
 
 def test_no_room_is_above_its_budget() -> None:

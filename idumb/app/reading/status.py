@@ -60,7 +60,7 @@ def _view(services: Services) -> tuple[dict[str, Any], Action | None]:
     following, why, phase = _next(found, others, initialised=initialised)
     row = {"command": None, "tool": None} if following is None else following.row()
     if inner:
-        why, command = preconditions.elsewhere(inner)
+        why, command = preconditions.elsewhere(services)
         row = {"command": command, "tool": None}
     shown = {
         "schema": _VIEW_SCHEMA,

@@ -46,8 +46,8 @@ def require_initialised(services: Services) -> None:
     """Refuse a repository without idumb's configuration."""
     if not services.files.exists(".idumb/config.yaml"):
         if services.inner_projects:
-            why, command = elsewhere(tuple(services.inner_projects))
-            raise Refusal("project.elsewhere", f"{why}, and not in {services.root}.", hint=command)
+            why, command = elsewhere(services)
+            raise Refusal("project.elsewhere", f"idumb is not set up in {services.root}; {why}.", hint=command)
         raise Refusal(
             "state.not-initialised", f"idumb is not set up in this repository ({services.root}).", hint=Action("init")
         )
@@ -59,9 +59,15 @@ def require_reason(command: str, subject: str, why: str) -> None:
         raise InputError("task.no-reason", "A reason is needed.", hint=Action.of(command, subject, "--why", REASON))
 
 
-def elsewhere(projects: Sequence[str]) -> tuple[str, str]:
-    """Return in words where idumb is set up instead, and the command that goes there."""
-    return f"idumb is set up in {wording.listed(projects)}", f"cd {shlex.quote(projects[0])}"
+def elsewhere(services: Services) -> tuple[str, str]:
+    """Return in words where idumb is set up below, or was, and the command that goes there, from any folder."""
+    known = tuple(services.inner_projects)
+    present = [folder for folder in known if services.files.exists(f"{folder}/.idumb/config.yaml")]
+    place = f"cd {shlex.quote(f'{services.root}/{(present or known)[0]}')}"
+    if present:
+        return f"it is set up in {wording.listed(present)}", place
+    words = f"{wording.listed(known)} has no settings now: switch to its branch, or begin again"
+    return words, f"{place} && {Action.of('init', '--here')}"
 
 
 def require_supported(services: Services) -> None:
