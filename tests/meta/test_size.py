@@ -6,7 +6,7 @@ from tests.meta import size
 
 BUDGETS = {
     "domain": 7_869,
-    "markdown": 6_368,
+    "markdown": 6_373,
     "app, engine rooms": 6_985,
     "app, use cases": 7_999,
     "composition": 690,
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 390_660  # bytes of README.md and docs/
+PAGES = 390_693  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:
