@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.meta import size
 
 BUDGETS = {
-    "domain": 7_869,
+    "domain": 7_884,
     "markdown": 6_373,
     "app, engine rooms": 6_985,
     "app, use cases": 7_999,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_750
+TESTS = 62_762
 
 
 def test_no_room_is_above_its_budget() -> None:

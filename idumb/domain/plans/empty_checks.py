@@ -1,8 +1,8 @@
 """Checks that prove nothing: the shell hides a failure, nothing in them can fail, or they ran no test.
 
 The first two are read from the text, as lists of pipes: `a | b`, `a || b`, `a; b`, `a & b`. There is no answer for text
-that decides by itself, such as `if`, loops, groups, functions, `trap` and `$?`. Test programs and builds are reported
-always, others only if nothing else in the check can fail.
+that decides by itself, such as `if`, loops, functions, `trap` and `$?`, nor for a group that a check does not begin
+with. Test programs and builds are reported always, others only if nothing else in the check can fail.
 
 The last is read from the summaries that a command printed, if it names a test program, or a program that starts one,
 such as `make` and `npm`. Output without a summary is not judged. If one test program of several ran a test, the check
@@ -96,8 +96,10 @@ def why_sure(text: str) -> str:
 def _pipes(text: str) -> _Pipes:
     """Return the pipes of a check, joined by `&&`, `||`, `;` and `&`; none if it is not a flat list of them.
 
-    A shell that runs a text, as in `bash -ec '…'`, is that text.
+    A shell that runs a text, as in `bash -ec '…'`, is that text. So is a group that the check begins with.
     """
+    for _ in range(shell.MOST_NESTED):
+        text = shell.without_group(text.strip()) or text
     flat = shell.read(text).flat
     words = flat[0].own if len(flat) == 1 and not flat[0].negated else []
     if words and (words[0] == "eval" or programs.has_trait(words[0], programs.SHELL)):
@@ -110,6 +112,12 @@ def _pipes(text: str) -> _Pipes:
 
 _COMPARES_WORDS = frozenset({"-n", "-z", "=", "!=", "==", "-eq", "-ne", "-gt", "-ge", "-lt", "-le"})
 _SEARCHES = frozenset({"grep", "egrep", "fgrep"})
+_ANYTHING = frozenset({"", "^", "$", ".*"})
+_SHOWS = r"git (?:status|diff)(?!.* --(?:exit-code|quiet|check)\b)(?: -\S+)*|find \.(?!\S|.* -exec).*|(?:ls|pwd|date)"
+_RUNS = r"(?:python[\d.]*|node|perl|ruby|php) -[cer]\s*"
+_NOTHING = r"(?:pass|print\((?:'[^']*'|\"[^\"]*\"|\d*)\)|(?:import sys;\s*)?(?:\w+\.)?exit\(0?\)|\d)?[\s;]*"
+_JUDGES_NOTHING = re.compile(f"{_SHOWS}|{_RUNS}{_NOTHING}")
+"""Commands that show something of the repository, and programs without a statement that could fail."""
 
 
 def _is_certain(command: Command, *, is_piped: bool) -> bool:
@@ -118,9 +126,9 @@ def _is_certain(command: Command, *, is_piped: bool) -> bool:
         asked = [word for word in command.words[1:] if word.text != "]"]
         fixed = (word.literal and (word.text[:1] != "-" or word.text in _COMPARES_WORDS) for word in asked)
         return bool(asked) and all(fixed)
-    if command.program in _SEARCHES and "" in command.own:  # in every line
+    if command.program in _SEARCHES and not _ANYTHING.isdisjoint(command.own):  # in every line
         return not command.negated and not any(word.startswith("-") and "v" in word for word in command.own[1:])
-    return is_piped and command.is_filter
+    return (is_piped and command.is_filter) or _JUDGES_NOTHING.fullmatch(" ".join(command.own)) is not None
 
 
 def must_lack(text: str) -> tuple[str, ...]:

@@ -183,6 +183,17 @@ def inner_script(words: Sequence[str]) -> str | None:
     return None
 
 
+def without_group(text: str) -> str:
+    """Return a script without the group that it begins with, if it means the same then; "" if it has none."""
+    if braces := re.fullmatch(r"\{\s([^{}]*)[;\n]\s*\}", text):
+        return braces[1]
+    end = _closing(text, 0) if text.startswith("(") and not text.startswith("((") else 0
+    inner, rest = text[1 : end - 1], text[end:].lstrip()
+    if rest and (not rest.startswith(("&&", "||", ";")) or re.search(r"#|\b(?:exit|set|cd)\b", inner)):
+        return ""
+    return f"{inner} {rest}" if text[end - 1 : end] == ")" else ""
+
+
 class _Scanner:
     """Splits a command string into words and operators, in one pass, without comments and here-documents."""
 

@@ -46,7 +46,10 @@ def test_a_task_that_only_the_checks_of_earlier_tasks_prove_is_named_once_for_it
     [
         "true", ":", "exit 0", "echo done", "test -n x", "[ -n x ]", "test x", "test a = a", "grep -q '' a.txt",
         "grep -q -e '' a.txt", "make; true", "sort a.txt | wc -l", "! false", "! grep -q x missing",
-        "env A=b true", "test 1 -eq 1 && [ x ]",
+        "env A=b true", "test 1 -eq 1 && [ x ]", "(true)", "(make; true)", "{ make || true; }", "(make) || true",
+        "sh -c '(make; true)'", "python3 -c pass", "node -e ''", "python -c 'import sys; sys.exit(0)'",
+        "grep -q ^ a.txt", "python -c 'print(\"ok\")'", "git status --porcelain", "git diff --stat",
+        "find . -name '*.py'", "ls",
     ],
 )  # fmt: skip
 def test_a_check_that_cannot_fail_is_named_and_in_strict_mode_an_error(command: str) -> None:
@@ -66,10 +69,16 @@ def test_the_command_that_decides_is_shown_as_it_is_written(command: str) -> Non
     "command",
     [
         "false", 'test -n "$A"', "test -s a.txt", "[ -f a.txt ]", "grep -q x a.txt", "grep -vq '' a.txt",
-        "! grep -q x a.txt", "! grep -q -e x -e y a.txt", "! grep -q x present", "make", "make && true", "true && make",
+        "! grep -q x a.txt", "! grep -q -e x -e y a.txt", "! grep -q x present", "make", "make && true",
+        "true && make",
         "set -e; make; true", "test 1 -eq $(cat a.txt)",
         "if true; then make; fi", "a=$(make)", "echo x > b.txt", "! grep -q '' a.txt", "make || exit 1", "cat a.txt",
-        "cd src && true", "bash -o pipefail -c 'make | cat'",
+        "cd src && true", "bash -o pipefail -c 'make | cat'", "(make)", "{ make; }",
+        "(cd src && make) && (cd b && make)", "(make; exit 0) && make b", "make || (echo bad; exit 1)", "((1))",
+        "! (grep -q x a.txt)",
+        "python -c 'import a'", "python -c 'print(a)'", "node -e 'require(\"./a\")'", "git diff --exit-code",
+        "git diff --check", "ls a.txt",
+        'test -z "$(git status --porcelain)"', "find . -name '*.py' | grep -q a", "find ./src -name '*.py'",
     ],
 )  # fmt: skip
 def test_a_check_that_may_fail_is_not_said_to_pass_always(command: str) -> None:

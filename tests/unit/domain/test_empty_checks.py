@@ -75,6 +75,9 @@ JUDGING = (
     "diff <(pytest) want",
     "pytest || ",
     "(" * 5_000,
+    "( " * 5_000 + ")" * 5_000,
+    "(cd web && npm test) && (cd api && pytest)",
+    "(pytest; exit 0) && make test",
 )
 
 
