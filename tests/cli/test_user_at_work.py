@@ -107,6 +107,10 @@ def test_a_save_of_the_file_that_the_task_makes_is_not_overwritten(project: Proj
     answer = run(project, "echo mine > b.txt")
     assert (answer.code, answer.error["code"]) == (5, "run.waiting"), answer
     assert [c["id"] for c in project.json("decisions").data["decisions"][0]["choices"]] == ["mine", "task", "stop"]
+    phase = project.json("status").data["phases"][0]
+    assert (phase["tasks"], phase["next"]) == ({"total": 2, "completed": 1, "waiting": 1}, []), (
+        "nothing runs or can run"
+    )
     assert project.read("b.txt") == "mine\n"
     (project.folder / "b.txt").unlink()
     assert project.resume("--no-verify").data["outcome"] == "complete"

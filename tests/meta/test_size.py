@@ -8,7 +8,7 @@ BUDGETS = {
     "domain": 7_884,
     "markdown": 6_373,
     "app, engine rooms": 6_985,
-    "app, use cases": 7_999,
+    "app, use cases": 8_001,
     "composition": 690,
     "cli, views": 4_259,
     "see and steer": 1_965,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_762
+TESTS = 62_766
 
 
 def test_no_room_is_above_its_budget() -> None:

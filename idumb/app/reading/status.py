@@ -189,14 +189,16 @@ def _planned(
     problems = finding.errors(loading.all_findings(services, loaded)) if current is None else ()
     if problems:  # then nothing can run
         statuses = {t: outcome.PENDING if status == outcome.READY else status for t, status in statuses.items()}
-    ready = [t for t in contract.order if statuses[t] in (outcome.READY, outcome.RUNNING)]
-    others = [t for t in contract.order if statuses[t] not in outcome.UNBLOCKING and t not in set(ready)]
     elsewhere = recorded_elsewhere.of_phase(services, contract.phase, row["folder"]) if state is None else {}
     word = "changed" if changed else "ready"
     if current is not None:
         word = "verified" if current.verified else current.state
     asked = next_steps.open_questions(current, services.clock.now()) if current else []
     situation = next_steps.situation(services, contract, current, statuses, asked)
+    runnable, asking = (outcome.READY, outcome.RUNNING), {question["task"] for question in asked}
+    statuses = {t: outcome.WAITING if t in asking and s in runnable else s for t, s in statuses.items()}
+    ready = [t for t in contract.order if statuses[t] in runnable]
+    others = [t for t in contract.order if statuses[t] not in outcome.UNBLOCKING and t not in set(ready)]
     shown = {
         **row,
         "phase": contract.phase,
