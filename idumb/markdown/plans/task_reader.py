@@ -81,10 +81,17 @@ def _usable(name: str, field: Field, node: Node, place: Place) -> bool:
         place.report("field.two-places", place.at, node.value)
         return False
     strays = [*node.strays, *(fence.start for fence in node.fences if not field.fences)]
-    strays += [at for item in node.items for at in item.strays if name != "acceptance"]
+    strays += _strays(node.items if name != "acceptance" else [], fences=not field.fences)
     if strays:
-        place.report("field.unexpected-content", strays[0])
+        place.report("field.unexpected-content", min(strays))
     return not strays
+
+
+def _strays(items: list[Node], *, fences: bool) -> Iterator[int]:
+    """Yield where something is below bullets, at any depth, that is no bullet."""
+    for item in items:
+        yield from (*item.strays, *(fence.start for fence in item.fences if fences))
+        yield from _strays(item.items, fences=fences)
 
 
 def _usable_yaml(name: str, field: Field, node: Node, place: Place) -> bool:
