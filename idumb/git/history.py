@@ -81,6 +81,11 @@ class GitHistory:
             return False
         return present == commit or self.repository.descendant_of(present, commit)
 
+    def is_head(self, name: str) -> bool:
+        """Return whether a name that git knows, such as a tag, stands for the commit of HEAD."""
+        arguments = ["rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}"]
+        return git_program.read(self._worktree.root, arguments).out.decode().strip() == str(self.head().commit)
+
     def is_named(self, commit: str) -> bool:
         """Return whether HEAD, a branch or a tag reaches a commit, so that a clone has it."""
         if git_program.read(self._worktree.root, ["merge-base", "--is-ancestor", commit, "HEAD"]).status == 0:

@@ -226,7 +226,24 @@ def test_a_task_without_a_commit_is_not_proven(project: Project) -> None:
     project.repo.git("commit", "--quiet", "-m", "the rest")
     answer = project.quick("prove", "--commit", "HEAD", "--json")
     assert {row["id"]: row["result"] for row in answer.data["tasks"]} == {"T1-01": "proven", "T1-02": "no_commit"}
-    assert project.quick("prove", "--commit", first, "--json").error["code"] == "prove.other-commit"
+    for other in (first, "none", "--all"):
+        assert project.quick("prove", f"--commit={other}", "--json").error["code"] == "prove.other-commit"
+    project.repo.git("tag", "v1")
+    for name in ("v1", "@", "refs/heads/main", project.repo.head()[:8]):
+        assert project.quick("prove", f"--commit={name}", "--json").data["commit"] == project.repo.head()
+
+
+def test_after_a_squash_the_refusal_names_the_proof_of_head(project: Project) -> None:
+    project.repo.git("switch", "--quiet", "-c", "feature")
+    done(project, making("T1-01", "a.txt"), head=HEAD)
+    project.repo.git("switch", "--quiet", "main")
+    project.repo.git("merge", "--quiet", "--squash", "feature")
+    project.repo.git("commit", "--quiet", "-m", "squashed")
+    project.repo.git("branch", "--quiet", "-D", "feature")
+    refused = prove(project, code=1)
+    assert results(refused) == {"T1-01": "no_commit"}
+    assert "idumb prove 1 --commit HEAD" in project.quick("prove", "1").err
+    assert prove(project, "--commit", "HEAD").data["proven"]
 
 
 @pytest.mark.parametrize("path", [PLAN, ".idumb/config.yaml"])

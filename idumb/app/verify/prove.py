@@ -160,7 +160,8 @@ def _result(state: RunState, place: Place | None, again: Rerun) -> Result:
     ways: list[Action | str] = [Action.of("show", wrong[0]), verify] if wrong else [verify]
     for row in rows:
         if row["result"] == fresh_clone.NO_COMMIT and row["commit"]:
-            ways = [f"git branch proof-of-{row['id']} {row['commit']}", verify]
+            at_head = Action.of("prove", state.phase, "--commit", "HEAD")  # a squash or rebase may be there
+            ways = [f"git branch proof-of-{row['id']} {row['commit']}", at_head]
     if hidden:
         words = f"{wording.listed(hidden)}: no commit has this work (commit: none), so a hidden checkpoint was proven"
         again = replace(again, notes=[*again.notes, f"{words}; no clone but one of this repository has it"])
@@ -200,8 +201,7 @@ def _prove_head(services: Services, phase: str, task: str | None, approved: tupl
 
 def _require_checked_out(services: Services, commit: str) -> None:
     """Refusal `prove.other-commit`: plan and configuration are read from the files that are checked out."""
-    head = services.history.head()
-    if commit not in ("HEAD", head.branch) and not (len(commit) >= 7 and str(head.commit).startswith(commit)):
+    if not services.history.is_head(commit):
         words = f"{commit} is not checked out, and its plan and configuration may be other ones."
         raise Refusal("prove.other-commit", words, hint=f"git switch --detach {shlex.quote(commit)}")
 
