@@ -106,7 +106,7 @@ def _page(phase: str, path: str, *, opens: bool) -> Result:
 
     with options.services() as services:
         found = report_page.page(services, phase)
-        atomic_write.write(path, page.render(found, services.redactor.redact).encode("utf-8", "replace"), durable=False)
+        atomic_write.write(path, page.render(found, output.shown).encode("utf-8", "replace"), durable=False)
     if opens:
         click.launch(path)
     return Result({"phase": found.state.phase, "run": found.state.id, "reports": [], "written": [path]})

@@ -14,7 +14,7 @@ from tests.support.plans import run
 from tests.support.prepared import Prepared
 from tests.support.project import Project, create, making, task
 
-HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)>"
+HOSTILE = "<script>alert(1)</script><img src=x onerror=alert(2)> \x1b[2J"
 AGENT = """\
 n=$(cat $HOME/n 2>/dev/null || echo 0); n=$((n + 1)); echo $n > $HOME/n
 case $n in
@@ -73,6 +73,7 @@ def test_a_reader_of_the_page_learns_what_changed_why_it_failed_what_it_cost_and
 def test_the_page_loads_nothing_and_shows_hostile_texts_as_text(prepared: Prepared, home: Path) -> None:
     text = page_of(prepared.get(reviewed), home).read_text(encoding="utf-8")
     assert text.count("<script>") == text.count("</script>") == 1
+    assert "\x1b" not in text
     assert not re.search(r"<(img|link|iframe|object)\b|https?://|@import|url\(|href=.javascript:", text)
     for number in (1, 3, 4):
         assert f"&lt;script&gt;alert({number})&lt;/script&gt;" in text
