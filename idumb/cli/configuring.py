@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from idumb.app.core import run_lookup
 from idumb.app.core.services import Result
+from idumb.domain import wording
 from idumb.domain.action import Action
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import did_you_mean
@@ -43,6 +44,7 @@ def change(services: Services, name: str, value: str) -> Result:
     place = single_settings.user_path() if setting.of_user else os.path.join(services.root, configuration.PATH)
     shown = place if setting.of_user else configuration.PATH
     before = _data(place) or b""
+    value = single_settings.as_text(value) if setting.accepted == "a text" else value
     after = single_settings.with_setting(before, shown, name.split("."), value)
     read: Any = single_settings.read_user_file if setting.of_user else configuration.read
     findings = read(after, shown)[1]
@@ -73,12 +75,11 @@ def _others(data: bytes, setting: Setting) -> list[tuple[str, str | None]]:
 
 
 def _unfinished(services: Services) -> Iterator[str]:
-    """Yield a line for each run that continues only with the configuration that it started with."""
-    for state in run_lookup.latest_runs(services):
-        if state.state not in CLOSED:
-            phase = state.phase
-            words = f"Run {state.number} of phase {phase} is not finished, and continues only with the settings before"
-            yield f"{words}; idumb execute-phase {phase} starts a new one, which keeps what is done"
+    """Yield a line if runs continue only with the configuration that they started with."""
+    left = [state.phase for state in run_lookup.latest_runs(services) if state.state not in CLOSED]
+    if left:
+        words = f"Phase {wording.listed(left, 5)}: the run is not finished, and continues only with the settings before"
+        yield f"{words}; idumb execute-phase {left[0]} starts a new one, which keeps what is done"
 
 
 def _settings(services: Services) -> Sequence[Setting]:

@@ -135,7 +135,7 @@ def explain_setting_command() -> None:
 def set_setting_command() -> None:
     """Change a setting in its file.
 
-    VALUE is written as in YAML. No other byte of the file changes.
+    VALUE is written as in YAML; a text needs no quotes. No other byte of the file changes.
     """
 
 

@@ -5,6 +5,7 @@ The user's own file, `~/.config/idumb/config.yaml`, has what no repository may s
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -149,7 +150,7 @@ def load(root: str) -> Settings:
 def _read(names: _Names, value: str, given: str, hint: str) -> Settings:
     """Return settings of which one has this value. InputError `config.variable` if the setting does not accept it."""
     lines = [f"{'  ' * depth}{name}:" for depth, name in enumerate(names)]
-    read, findings = configuration.read(f"{chr(10).join(lines)} {value}".encode(), given)
+    read, findings = configuration.read(f"{chr(10).join(lines)} {value}".encode("utf-8", "surrogateescape"), given)
     if read is None:
         raise configuration.rejected("config.variable", findings, hint, given)
     return read
@@ -176,7 +177,17 @@ def with_setting(data: bytes, shown: str, keys: Sequence[str], value: str) -> by
     root, source = configuration.parsed(data, shown, configuration.MAX_BYTES, CONFIG)
     if source.any_error:
         raise configuration.rejected("config.invalid", source.sorted(), f"Fix {shown}")
-    return _with_value(source, root, keys, value, shown).encode("utf-8")
+    return _with_value(source, root, keys, value, shown).encode("utf-8", "surrogateescape")
+
+
+def as_text(value: str) -> str:
+    """Return a text as YAML: as it is in quotes, or if YAML reads exactly it; else in double quotes."""
+    if value[:1] in ("'", '"') or value.strip() in NULLS:
+        return value
+    data = f"text: {value}".encode("utf-8", "surrogateescape")
+    root, source = configuration.parsed(data, "", configuration.MAX_BYTES, CONFIG)
+    read = None if root is None or source.any_error else tree.find(root, "text")
+    return value if read is not None and read.value == value else json.dumps(value, ensure_ascii=False)
 
 
 def _with_value(source: Source, root: Node | None, keys: Sequence[str], value: str, shown: str) -> str:

@@ -36,6 +36,18 @@ def test_a_setting_is_changed_and_no_other_byte(project: Project) -> None:
         assert (row["value"], row["source"].partition(":")[0]) == (value, PLACE)
 
 
+def test_a_text_needs_no_quotes(project: Project) -> None:
+    for typed, written in (
+        ("{title}", '"{title}"'),
+        ("fix #1: {id}", '"fix #1: {id}"'),
+        ("'a'", "'a'"),
+        ("a b", "a b"),
+    ):
+        (project.folder / PLACE).write_text("git:\n  message: x\n", encoding="utf-8")
+        assert project.json("config", "set", "git.message", typed).code == 0, typed
+        assert project.read(PLACE) == f"git:\n  message: {written}\n"
+
+
 def test_what_cannot_be_set_is_refused_and_nothing_is_written(project: Project) -> None:
     text = "protected:\n  - a\n  - b\n"
     (project.folder / PLACE).write_text(text, encoding="utf-8")
@@ -45,6 +57,7 @@ def test_what_cannot_be_set_is_refused_and_nothing_is_written(project: Project) 
         ("run", "3"): "config.section",
         ("protected", "[c]"): "config.not-editable",
         ("git.hooks", "true\nrun: {halt_after: 1}"): "config.invalid",
+        ("git.message", "\udcff"): "config.invalid",
     }
     for (name, value), code in refused.items():
         assert project.json("config", "set", name, value).error["code"] == code
@@ -55,6 +68,9 @@ def test_what_cannot_be_set_is_refused_and_nothing_is_written(project: Project) 
 def test_an_unfinished_run_is_named_if_it_cannot_continue_with_the_new_setting(project: Project) -> None:
     project.plan([failing_task("T1-01", "a.txt")])
     assert run(project).code == 1
+    project.plan([failing_task("T2-01", "b.txt")], phase="2")
+    consent = project.quick("check-plan", "2", "--json").data["consent_hash"]
+    assert project.quick("execute-phase", "2", "--approve", consent).code == 1
     for name, value, warned in (("snapshot.keep", "1", 0), ("run.halt_after", "2", 1)):
         assert len(project.json("config", "set", name, value).object["warnings"]) == warned, name
 
@@ -92,6 +108,7 @@ def test_a_flag_overrides_any_setting_that_a_variable_may_override(project: Proj
         ("run.most=1", "config.unknown-setting"),
         ("checks.home=user", "config.variable"),
         ("run.max_attempts=many", "config.variable"),
+        ("git.message=\udcff", "config.variable"),
     ):
         for words in (("check-plan", "1"), ("status",)):  # status reads no setting
             refused = project.idumb("--set", setting, *words, "--json")

@@ -11,7 +11,7 @@ BUDGETS = {
     "app, use cases": 8_001,
     "composition": 690,
     "cli, views": 4_259,
-    "see and steer": 1_965,
+    "see and steer": 1_974,
     "git": 4_396,
     "store": 1_703,
     "system": 2_123,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_783
+TESTS = 62_801
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 390_763  # bytes of README.md and docs/
+PAGES = 390_787  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:
