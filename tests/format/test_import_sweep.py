@@ -107,7 +107,7 @@ def test_every_item_with_a_box_is_a_task(marker: str) -> None:
 @every("line", [
         "- [ ]T002 b", "- [] T002 b", "-[ ] T002 b", "- [x ] T002 b", "* [ x] T002 b", "[ ] T002 b", "- T002 b",
         "> - [ ] T002 b", "### [x] T002 b", "| [ ] | T002 |", "| T002 | b |", "T002: b", "a. [ ] T002 b",
-        "- \\[ ] T002 b",
+        "- \\[ ] T002 b", "### Task 2: b",
         "    - [ ] T002 b", "<p>\n- [ ] T002 b", "- [-] T002 b", "- ☐ T002 b", "- [ ] do it", "- [ ]",
         "☑ T002 b", "• [ ] T002 b",
     ])  # fmt: skip

@@ -48,7 +48,9 @@ _LABEL = re.compile(
 _NOTHING = re.compile(
     r"[\W_]*(?:none|nothing|no\b.{0,20}\bdependenc(?:y|ies)|n/?a|\[\])\b[\W_]*|[-—–\[\]\s.]*\Z", re.IGNORECASE
 )
-_NUMBERED = re.compile(r"[ \t]*#{1,6}[ \t]+[*_]{0,3}(?:(?:step|task|phase)[ \t]+)?\d+(?:\.\d+)*[.:)—–]", re.IGNORECASE)
+_HEADED = r"[ \t]*#{1,6}[ \t]+[*_]{0,3}"
+_TASK = re.compile(rf"{_HEADED}task[ \t]+#?\d+(?:\.\d+)*[ \t]*[.:)—–-]", re.IGNORECASE)
+_NUMBERED = re.compile(rf"{_HEADED}(?:(?:step|task|phase)[ \t]+|[A-Z]{{1,3}}-?)?\d+(?:\.\d+)*[.:)—–]", re.IGNORECASE)
 _KEY = re.compile(
     r"[ \t]*(?:-[ \t]+)?[\"']?(?:status|state|lane|done|completed|depend(?:s_?on|encies|ency|s)|block(?:ed(?:_?by)?|s)"
     r"|requires|prerequisites?|parent\w*|subtasks?(?:_?ids)?)[\"']?[ \t]*:[ \t]*+"
@@ -64,7 +66,7 @@ def signs_in(line: str, ids: References | None, *, headings: bool) -> Iterator[s
         yield BOX
     if _MARKS.search(bare):
         yield MARK
-    if (ids is not None and ids.start.match(line)) or (headings and _NUMBERED.match(line)):
+    if (ids is not None and ids.start.match(line)) or (_NUMBERED if headings else _TASK).match(line):
         yield TASK
     if ids is not None and ids.named and ids.id.search(line):
         yield MENTION
