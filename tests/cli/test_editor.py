@@ -290,3 +290,32 @@ def test_a_person_says_it_of_each_change_beside_a_correction_too(sandbox: GitSan
     assert project.json("decide", question["id"], "leave-out").code == 0
     assert project.resume("--no-verify").data["outcome"] == "complete"
     assert project.repo.git("show", "--name-only", "--format=", "HEAD~1").split() == ["README.md", "a.txt"]
+
+
+LOOKS = "  - [ ] it is right — human\n"
+
+
+def test_work_of_an_agent_that_waited_is_committed_although_a_person_begins_another_task(sandbox: GitSandbox) -> None:
+    """R-ADAPT-7: it goes on in the checkout in which it began, also where git converts files."""
+    project = projects.create(sandbox, files={".gitattributes": "* text=auto\n"})
+    project.built_by("echo right > a.txt")
+    first = task("T1-01", files="create `a.txt`", criteria=LOOKS)
+    project.plan(
+        [first, task("T1-02", files="create `b.txt`", check="test -s b.txt", fields="- **Builder:** editor\n")]
+    )
+    assert project.execute().code == 5
+    assert project.json("decide", "T1-01.AC-1.1", "yes").code == 0
+    assert project.json("start", "T1-02").code == 0
+    assert (project.repo.git("show", "HEAD:a.txt"), project.read("a.txt")) == ("right", "right\n")
+
+
+def test_a_task_that_a_person_took_before_any_attempt_goes_on_in_his_tree(sandbox: GitSandbox) -> None:
+    project = projects.create(sandbox)
+    project.built_by("exit 1")
+    project.plan([task("T1-01", files="create `a.txt`", criteria=LOOKS)])
+    assert project.json("take", "T1-01", "--approve", project.approval()).code == 0
+    put(project, "a.txt", "right\n")
+    assert project.json("submit", "T1-01").code == 5
+    assert project.json("decide", "T1-01.AC-1.1", "yes").code == 0
+    assert project.resume("--no-verify").data["outcome"] == "complete"
+    assert project.repo.git("show", "HEAD:a.txt") == "right"

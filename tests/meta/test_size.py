@@ -7,7 +7,7 @@ from tests.meta import size
 BUDGETS = {
     "domain": 7_884,
     "markdown": 6_379,
-    "app, engine rooms": 6_985,
+    "app, engine rooms": 6_997,
     "app, use cases": 8_001,
     "composition": 690,
     "cli, views": 4_259,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_801
+TESTS = 62_830
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from functools import cached_property
+from typing import Any
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -105,21 +106,40 @@ class RunContext(Struct, frozen=True, dict=True):
 
     def of(self, task: Task) -> RunContext:
         """Return the context of one task: people work in the user's own working tree."""
-        settings = self.services.settings
-        if self.workspace.in_place or not contract.in_place(self.plans[task.id], task, settings):
+        return self._at(is_here=self.workspace.in_place or self._is_of_person(task))
+
+    def continuing(self, task: Task) -> RunContext:
+        """Return the context in which the last attempt at a task goes on: where it began, whatever the command is.
+
+        A person may have taken a task of an agent, or begin another task while the work of an agent waits.
+        """
+        row, number = self._record(task), self.state.tasks[task.id].attempt.number
+        if row is None or row["number"] != number:  # it was killed, or never began
+            return self._at(is_here=self._is_of_person(task))
+        return self._at(is_here=row.get("in_place", False))
+
+    def _is_of_person(self, task: Task) -> bool:
+        return contract.in_place(self.plans[task.id], task, self.services.settings)
+
+    def _at(self, *, is_here: bool) -> RunContext:
+        if is_here == self.workspace.in_place:
             return self
-        here = self.services.here
-        agents, checks = self.services.open_agents(here, self.run), self.services.open_checks(here, self.run)
-        return replace(self, workspace=here, agents=agents, checks=checks)
+        services, variables = self.services, self.contract.variables
+        place = services.here if is_here else services.open_checkout()
+        agents, checks = services.open_agents(place, self.run), services.open_checks(place, self.run)
+        return replace(self, workspace=place, agents=agents, checks=checks.given(variables) if variables else checks)
 
     def saved(self, task: Task) -> Attempt:
         """Return the last attempt at a task that was saved. KeyError if there is none."""
-        events = self.services.log.events(run=self.run, task=task.id, newest_first=True)
-        records = (event.payload["record"] for event in events if event.kind in SAVING and "record" in event.payload)
-        row = next(records, None)
+        row = self._record(task)
         if row is None:
             raise KeyError(task.id)
         return loaded(row, task, self.plans[task.id], self.services.clock.monotonic())
+
+    def _record(self, task: Task) -> Mapping[str, Any] | None:
+        events = self.services.log.events(run=self.run, task=task.id, newest_first=True)
+        records = (event.payload["record"] for event in events if event.kind in SAVING and "record" in event.payload)
+        return next(records, None)
 
     def protected(self, plan: Plan) -> tuple[str, ...]:
         """Return the globs that no task of a plan may write, with everything in nested repositories."""

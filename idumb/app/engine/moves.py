@@ -101,7 +101,7 @@ def settle(context: RunContext, task: Task, *, ask: bool = False) -> None:
 
     What decides whether an attempt may begin is left for the task's turn. WorkFailed if git refuses a commit.
     """
-    context = context.of(task)
+    context = context.continuing(task)
     while context.state.tasks[task.id].status in (outcome.RUNNING, outcome.WAITING):
         move = next_move(context, task)
         if move.kind in (action.START, follow.HALT):
