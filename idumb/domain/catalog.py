@@ -112,7 +112,7 @@ ROWS: dict[str, Row] = {
     "box.numbered": Row("A checkbox must be in a bullet, not in a numbered list", "write - [ ]", "- [ ] text"),
     "box.unexpected": Row("This checkbox is outside a task and would be ignored",
         "make it a criterion, a task in the first column, or a bullet without a checkbox",
-        "checkboxes of tasks in the first column, checkboxes of criteria under Acceptance"),
+        "checkboxes of tasks in the first column, checkboxes of criteria under Acceptance or ## Success criteria"),
     # Fields
     "task.unknown-label": Row("Unknown label `{found}`",
         "indent it if it is a value of the field above it, or rename it to x-…"),

@@ -6,7 +6,7 @@ from tests.meta import size
 
 BUDGETS = {
     "domain": 7_884,
-    "markdown": 6_379,
+    "markdown": 6_387,
     "app, engine rooms": 6_997,
     "app, use cases": 8_001,
     "composition": 690,
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 390_787  # bytes of README.md and docs/
+PAGES = 390_872  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

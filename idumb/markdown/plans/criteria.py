@@ -62,6 +62,12 @@ def of_task(node: Node, place: Place) -> list[CriterionDraft] | None:
     return None if node.is_none else read(node, place)
 
 
+def has_command(text: str) -> bool:
+    """Whether a text ends in a proof with a command."""
+    dash = inline.last_dash(text)
+    return dash is not None and re.match(r"\s*(?:check|keeps):\s*`", text[dash.end() :]) is not None
+
+
 class _Reader:
     def __init__(self, place: Place, task: bool) -> None:  # noqa: FBT001
         self.place, self.task = place, task

@@ -18,6 +18,7 @@ from idumb.markdown.syntax.source import Source
 _DASH = r"(?::|—|–|--|-(?=\s))"
 _ID = r"T[0-9A-Za-z][0-9A-Za-z._-]*-\d{2,}[a-z]?"
 _HEADING = re.compile(rf"(?:Task\s+)?({_ID})\s*{_DASH}\s*(.*)", re.DOTALL)
+_CRITERIA = re.compile(r"success[\W_]*criteria", re.IGNORECASE)  # in a heading that is not that of the section
 _BOX_TASK = re.compile(rf"({_ID})(?:\s*{_DASH}\s*|\s+|$)(.*)", re.DOTALL)
 _WITHOUT_COLON = re.compile(rf"({_ID})\s+(.*)")
 
@@ -179,6 +180,8 @@ class TaskFinder:
             self._box_task(item, text[box.end() :], box)
             return
         reported = self._box(item, text, box) if box else self._near_miss(item, text)
+        if in_criteria and item.ordered and not box:
+            self.near_misses.report("box.numbered", item.start, text)
         if in_criteria and self.success is not None and (box or not (item.ordered or reported)):
             self.success.append(item)
         elif self.task and not box and reported != "task.unread":
@@ -196,6 +199,8 @@ class TaskFinder:
             self.near_misses.report("task.outside-section", item.start, text)
         elif self.section == "tasks" or self._in_free_task:
             self.near_misses.report("task.box-without-id", item.start, text)
+        elif criteria.has_command(text) or (self.heading is not None and _CRITERIA.search(self.heading.text)):
+            self.near_misses.report("box.unexpected", item.start, text)
         return ""
 
     def _near_miss(self, item: Block, text: str) -> str:
