@@ -297,9 +297,9 @@ LOOKS = "  - [ ] it is right — human\n"
 
 def test_work_of_an_agent_that_waited_is_committed_although_a_person_begins_another_task(sandbox: GitSandbox) -> None:
     """R-ADAPT-7: it goes on in the checkout in which it began, also where git converts files."""
-    project = projects.create(sandbox, files={".gitattributes": "* text=auto\n"})
+    project = projects.create(sandbox, files={".gitattributes": "* text=auto\n", "a.txt": "one\n"})
     project.built_by("echo right > a.txt")
-    first = task("T1-01", files="create `a.txt`", criteria=LOOKS)
+    first = task("T1-01", files="modify `a.txt`", criteria=LOOKS)
     project.plan(
         [first, task("T1-02", files="create `b.txt`", check="test -s b.txt", fields="- **Builder:** editor\n")]
     )
