@@ -35,6 +35,7 @@ KEPT = 3
 
 _NEWEST = "newest.json"
 _ENDING = ".db"
+_PART = ".part"
 _ARCHIVE = "archive"
 _ARCHIVED = f"SELECT {event_chain.COLUMNS} FROM events WHERE kind = 'log.archived' ORDER BY seq"  # noqa: S608
 _LINKS = "SELECT seq, run, previous, hash FROM events ORDER BY seq"
@@ -84,8 +85,12 @@ class LogBackups:
         path = os.path.join(self.folder, f"{seq:012d}{_ENDING}")
         if os.path.exists(path):
             return
-        copy(connection, f"{path}.part")
-        os.replace(f"{path}.part", path)
+        for name in os.listdir(self.folder):
+            if name.endswith(_PART) and name < os.path.basename(path):  # its command was killed, or the disk was full
+                with contextlib.suppress(OSError):
+                    os.unlink(os.path.join(self.folder, name))
+        copy(connection, path + _PART)
+        os.replace(path + _PART, path)
         atomic_write.sync_folder(self.folder)
         for old in self.paths()[KEPT:]:
             with contextlib.suppress(OSError):

@@ -298,10 +298,15 @@ class SqliteLogFiles:
         if not os.path.isdir(folder):
             raise Refusal("backup.no-folder", f"There is no folder {folder}.", hint=f"mkdir -p {shlex.quote(folder)}")
         part = f"{path}.{os.getpid()}.part"
+
+        def copy(db: sqlite3.Connection) -> None:
+            with connection.translated(path):  # what fails is not the log
+                backups.copy(db, part)
+
         with connection.translated(path):
             try:
                 self._database.write(lambda _: None)  # a log without any event has a backup too
-                self._database.read(lambda db: backups.copy(db, part), None)
+                self._database.read(copy, None)
                 chain = backups.check(part, self._database.folder)
                 if chain.broken_at is not None:
                     raise connection.corrupt(self._database.path, chain.why)

@@ -13,14 +13,14 @@ BUDGETS = {
     "cli, views": 4_259,
     "see and steer": 1_974,
     "git": 4_396,
-    "store": 1_703,
+    "store": 1_711,
     "system": 2_123,
     "gates": 1_854,
     "agents, fake_model": 3_524,
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_830
+TESTS = 62_851
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import gzip
+import resource
 import sqlite3
 from pathlib import Path
 
 import pytest
 
+from idumb.domain.errors import StoreError
 from idumb.domain.runs.event import NewEvent
 from idumb.store import backups
 from idumb.store.event_log import SqliteLogFiles
@@ -149,6 +151,25 @@ def test_a_backup_has_every_event_and_can_replace_the_log(
     backup.rename(opened.path)
     assert list(opened.log.events()) == events
     assert opened.log.verify().broken_at is None
+
+
+def test_a_backup_that_does_not_fit_is_refused_under_its_own_name(files: SqliteLogFiles, tmp_path: Path) -> None:
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
+    try:
+        with pytest.raises(StoreError, match=f"{tmp_path}/b.db"):
+            files.back_up(f"{tmp_path}/b.db")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert not list(tmp_path.glob("b.db*"))
+
+
+def test_what_a_killed_backup_left_goes_with_the_next_one(opened: OpenedLog) -> None:
+    opened.owner.release()
+    left = Path(opened.backups.folder) / "000000000007.db.part"
+    left.write_bytes(b"half of it")
+    opened.log.database.read(lambda db: opened.backups.back_up(db, 21), None)
+    assert not left.exists()
 
 
 def test_a_damaged_backup_is_never_called_valid(opened: OpenedLog, files: SqliteLogFiles, tmp_path: Path) -> None:
