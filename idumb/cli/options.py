@@ -103,8 +103,22 @@ def _call(path: str, values: dict[str, Any]) -> Result:
     return use_case(**values)
 
 
+_PATHS = frozenset({"FILE", "FOLDER", "KEY", "PATH"})
+
+
+def _is_text(value: object) -> bool:
+    """Return whether the texts of a value are UTF-8; only the name of a file may have other bytes."""
+    if isinstance(value, tuple):
+        return all(map(_is_text, value))
+    return not isinstance(value, str) or value.encode("utf-8", "replace").decode() == value
+
+
 def _require_values(context: click.Context) -> None:
     """Refuse one of the command's own options as the value of another: `--why --json` lacks the reason."""
+    for param in context.command.params:
+        is_path = param.metavar in _PATHS or param.name in ("file", "path", "phase")
+        if not (is_path or _is_text(context.params.get(param.name or ""))):
+            raise click.BadParameter("it is not UTF-8.", context, param)
     given = [option for option in context.command.params if isinstance(option, click.Option)]
     views = [word for word in context.find_root().obj or () if any(o.name == "view" and word in o.opts for o in given)]
     if len({*views}) > 1:

@@ -129,7 +129,7 @@ def failure(
     facts = {"message": message, "hint": hint, "details": {**known, "choices": choices}, "next": following}
     data = escaped({**facts, "code": code, "findings": findings, "is_command": isinstance(hint, Action)})
     columns = width or _COLUMNS
-    head = [f"idumb: {data['message']} [{data['code']}]"]
+    head = [f"idumb: {phrases.clip(data['message'], columns * _LINES // 2)} [{data['code']}]"]
     found = [phrases.findings([row]) for row in data["findings"]]
     body = [line.split("\n") for line in forms.fill(_BODY, data["details"]) if line != f"{_STEP}- {data['message']}"]
     advice = [*_advice(data, width, with_consequences=True)]

@@ -161,6 +161,18 @@ def test_wrong_usage_is_reported_before_a_missing_repository(project: Project, t
         assert (answer.code, answer.error["code"]) == (2, "log.unknown-kind" if "nope" in words else "usage"), words
 
 
+def test_an_argument_that_is_no_text_is_refused_before_anything_happens(project: Project) -> None:
+    project.plan([making("T1-01", "a.txt")])
+    before = all_bytes(project.repo)
+    for words in (
+        "show @ --usage", "plan add-task 1 --task a 'create b' true --builder @", "amend 1 --accept-deviation T1-01 @",
+        "quick @ --files a --builder human", "plan add-task 1 --task @ 'create b' true",
+    ):  # fmt: skip
+        error = project.quick(*(word.replace("@", "a\udcff") for word in shlex.split(words)), "--json").error
+        assert (error["code"], error["message"].endswith(": it is not UTF-8.")) == ("usage", True), words
+    assert all_bytes(project.repo) == before
+
+
 WHOLE = {
     "plan research 1 --from none.md": "plan research --help",
     "plan add-task 1 --plan 07 --task A 'create b' true": "check-plan 1",

@@ -57,7 +57,7 @@ def test_what_cannot_be_set_is_refused_and_nothing_is_written(project: Project) 
         ("run", "3"): "config.section",
         ("protected", "[c]"): "config.not-editable",
         ("git.hooks", "true\nrun: {halt_after: 1}"): "config.invalid",
-        ("git.message", "\udcff"): "config.invalid",
+        ("git.message", "\udcff"): "usage",
     }
     for (name, value), code in refused.items():
         assert project.json("config", "set", name, value).error["code"] == code

@@ -10,7 +10,7 @@ BUDGETS = {
     "app, engine rooms": 6_997,
     "app, use cases": 8_001,
     "composition": 690,
-    "cli, views": 4_259,
+    "cli, views": 4_268,
     "see and steer": 1_974,
     "git": 4_396,
     "store": 1_711,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_851
+TESTS = 62_863
 
 
 def test_no_room_is_above_its_budget() -> None:
