@@ -301,10 +301,11 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
         context = run_context.opened(services, journal, contract, RunRequest(phase, in_place=True))
         reason = f"given up by {by}: {' '.join(why.split())}"
         took = open_attempt.seconds_open(services, task_state)
+        before = delivery.before_taking(services, task_state, context.saved(contract.tasks[task_id]).snapshot.tree)
         unfinished_attempts.record_interruption(context, contract.tasks[task_id], reason, took)
         touched = list(state.tasks[task_id].work.touched)
         work = state.tasks[task_id].work
-        conflicts = services.trees.restore(work.base or "", work.left_tree or "", touched) if touched else ()
+        conflicts = services.trees.restore(before, work.left_tree or "", touched) if touched else ()
         if conflicts:
             paths = [conflict.path for conflict in conflicts]
             words = f"{task_id} is given up, but these files changed while they were restored: {wording.listed(paths)}"

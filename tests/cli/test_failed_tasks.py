@@ -213,9 +213,12 @@ def test_a_file_that_the_user_corrected_already_stays_as_it_is(taken: Project) -
 
 
 def test_giving_up_takes_the_work_out_of_the_tree_again(taken: Project) -> None:
+    """What he had changed himself before he took it is as it was then."""
+    taken.repo.write("a.txt", "mine\n")
     taken.json("take", "T1-01")
+    taken.repo.write_all({"a.txt": "better\n", "b.txt": "better\n"})
     refused = taken.quick("resume", "1", "--judge", "--json")
     ways = [way["command"] for way in refused.object["ways"]]
     assert ways == ["idumb submit T1-01", "idumb give-up T1-01 --why REASON"]
     assert taken.json("give-up", "T1-01", "--why", "later").code == 0
-    assert taken.repo.git("status", "--porcelain", "a.txt", "b.txt") == ""
+    assert (taken.read("a.txt"), taken.repo.git("status", "--porcelain", "a.txt", "b.txt")) == ("mine\n", "?? a.txt")

@@ -123,6 +123,20 @@ def _write_kept(services: Services, task: TaskState, chosen: Sequence[str]) -> t
     return write_unless_changed(services, shown(task.checkpoint.tree, chosen), shown(base, chosen), base, chosen)
 
 
+def before_taking(services: Services, task: TaskState, snapshot: str) -> str:
+    """Return the tree to restore if a person gives up a task: its base, with what he had changed before he took it.
+
+    `snapshot` has what he took, and his own changes.
+    """
+    base, taken = task.work.base or "", kept_files(task)
+    if task.checkpoint is None or not taken:
+        return base
+    entry, shown = services.trees.entry, services.open_checkout().checked_out
+    trees = (shown(base, taken), shown(task.checkpoint.tree, taken))
+    own = [path for path in taken if entry(snapshot, path) not in [entry(tree, path) for tree in trees]]
+    return services.trees.overlay(trees[0], snapshot, own)
+
+
 def _changed(task: str, paths: list[str]) -> Refusal:
     take = Choice(
         "take",
