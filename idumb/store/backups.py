@@ -103,10 +103,9 @@ class LogBackups:
         names = sorted((name for name in os.listdir(self.folder) if name.endswith(_ENDING)), reverse=True)
         return [os.path.join(self.folder, name) for name in names]
 
-    def newest_good(self, folder: str) -> tuple[str, ChainCheck] | None:
-        """Return the newest backup whose every event is as written, and its chain. `folder` is the log's."""
-        checked = ((path, check(path, folder)) for path in self.paths())
-        return next(((path, chain) for path, chain in checked if chain.broken_at is None), None)
+    def newest_good(self) -> tuple[str, int] | None:
+        """Return the newest backup whose every event is as written, and its last event; archived runs are not in it."""
+        return next(((path, last) for path in self.paths() if (last := _last_of_whole(path)) is not None), None)
 
 
 def _check(newest: Newest) -> str:
@@ -124,13 +123,25 @@ def copy(connection: sqlite3.Connection, path: str) -> None:
         atomic_write.sync(stream.fileno())
 
 
-def check(path: str, folder: str) -> ChainCheck:
-    """Follow every chain of a database file. `folder` has the files of its archived runs."""
+def _read_only(path: str) -> contextlib.closing[sqlite3.Connection]:
     from urllib.parse import quote
 
+    return contextlib.closing(sqlite3.connect(f"file:{quote(path)}?mode=ro&immutable=1", uri=True))
+
+
+def _last_of_whole(path: str) -> int | None:
+    """Return the number of the last event in a database file; None if something in it is not as written."""
+    with contextlib.suppress(sqlite3.Error, UnicodeDecodeError, OverflowError), _read_only(path) as connection:
+        faults = map(event_chain.own_fault, _events(connection))
+        if not (unsound(connection) or loose(connection) or any(faults)):
+            return int(connection.execute("SELECT COALESCE(MAX(seq), 0) FROM events").fetchone()[0])
+    return None
+
+
+def check(path: str, folder: str) -> ChainCheck:
+    """Follow every chain of a database file. `folder` has the files of its archived runs."""
     try:
-        uri = f"file:{quote(path)}?mode=ro&immutable=1"
-        with contextlib.closing(sqlite3.connect(uri, uri=True)) as connection:
+        with _read_only(path) as connection:
             fault = unsound(connection)
             return verified(connection, folder) if fault is None else ChainCheck(0, "", broken_at=1, why=fault)
     except (sqlite3.Error, UnicodeDecodeError, OverflowError) as error:
@@ -210,6 +221,13 @@ def archived_events(folder: str, record: Mapping[str, Any]) -> Iterator[Row]:
                 yield msgspec.json.decode(text, type=event_chain.STORED)
     except (OSError, EOFError, zlib.error, msgspec.DecodeError):
         return
+
+
+def lost_archives(connection: sqlite3.Connection, folder: str) -> list[str]:
+    """Return the files of archived runs that are missing or damaged."""
+    rows = {record["file"]: [*archived_events(folder, record)] for record in archived_runs(connection)}
+    events = {record["file"]: record["events"] for record in archived_runs(connection)}
+    return [name for name in rows if len(rows[name]) != events[name] or any(map(event_chain.own_fault, rows[name]))]
 
 
 def archive(folder: str, events: Sequence[Row]) -> dict[str, Any] | None:

@@ -13,14 +13,14 @@ BUDGETS = {
     "cli, views": 4_268,
     "see and steer": 1_974,
     "git": 4_396,
-    "store": 1_711,
+    "store": 1_727,
     "system": 2_123,
     "gates": 1_854,
     "agents, fake_model": 3_524,
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_866
+TESTS = 62_879
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 390_872  # bytes of README.md and docs/
+PAGES = 390_960  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

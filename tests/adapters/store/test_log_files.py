@@ -11,12 +11,13 @@ import pytest
 
 from idumb.domain.errors import StoreError
 from idumb.domain.runs.event import NewEvent
-from idumb.store import backups
+from idumb.store import backups, doctor_checks
 from idumb.store.event_log import SqliteLogFiles
 from idumb.system import atomic_write
 from tests.adapters.store.opened import OpenedLog, outside, without_triggers
 from tests.support.cases import every
 from tests.support.errors import code_of
+from tests.support.fixed_clock import FixedClock
 
 
 def two_runs(folder: Path) -> OpenedLog:
@@ -105,6 +106,18 @@ def test_a_changed_record_of_an_archived_run_is_detected(opened: OpenedLog, file
     without_triggers(opened.path, "UPDATE events SET payload = '{}' WHERE kind = 'log.archived'")
     assert code_of(opened.log.head) == "store.corrupt"
     assert opened.log.verify().broken_at == 2
+
+
+def test_a_lost_archive_is_named_and_no_older_log_takes_the_place_of_this_one(
+    opened: OpenedLog, files: SqliteLogFiles
+) -> None:
+    archive(opened, files).unlink()
+    opened.log.database.record_newest(back_up=True)
+    opened.close()
+    checks = doctor_checks.checks(opened.log, "main", FixedClock(), accept_loss=True)
+    (found,) = next(check for check in checks if check.code == "store.chain").look()
+    assert (found.state, found.fixes, found.found) == ("problem", False, "r1.jsonl.gz is missing or damaged")
+    assert doctor_checks.plan(opened.log.database).events == 21
 
 
 def test_a_log_whose_newest_recorded_event_was_archived_is_the_newest(opened: OpenedLog, files: SqliteLogFiles) -> None:
