@@ -116,7 +116,7 @@ def _is_text(value: object) -> bool:
 def _require_values(context: click.Context) -> None:
     """Refuse one of the command's own options as the value of another: `--why --json` lacks the reason."""
     for param in context.command.params:
-        is_path = param.metavar in _PATHS or param.name in ("file", "path")
+        is_path = param.metavar in _PATHS or param.name == "path"
         if not (is_path or _is_text(context.params.get(param.name or ""))):
             raise click.BadParameter("it is not UTF-8.", context, param)
     given = [option for option in context.command.params if isinstance(option, click.Option)]

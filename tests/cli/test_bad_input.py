@@ -165,7 +165,7 @@ def test_an_argument_that_is_no_text_is_refused_before_anything_happens(project:
     project.plan([making("T1-01", "a.txt")])
     before = all_bytes(project.repo)
     for words in (
-        "show @ --usage", "report @", "plan add-task 1 --task a 'create b' true --builder @",
+        "show @ --usage", "report @", "backup @", "plan add-task 1 --task a 'create b' true --builder @",
         "amend 1 --accept-deviation T1-01 @", "quick @ --files a --builder human",
         "plan add-task 1 --task @ 'create b' true",
     ):  # fmt: skip
