@@ -185,8 +185,10 @@ def inner_script(words: Sequence[str]) -> str | None:
 
 def without_group(text: str) -> str:
     """Return a script without the group that it begins with, if it means the same then; "" if it has none."""
-    if braces := re.fullmatch(r"\{\s([^{}]*)[;\n]\s*\}", text):
-        return braces[1]
+    if braces := re.fullmatch(r"\{\s([^{}]*)\}", text):
+        inner = braces[1].rstrip()
+        is_ended = inner.endswith(";") or "\n" in braces[1][len(inner) :]
+        return inner.removesuffix(";") if is_ended else ""
     end = _closing(text, 0) if text.startswith("(") and not text.startswith("((") else 0
     inner, rest = text[1 : end - 1], text[end:].lstrip()
     if rest and (not rest.startswith(("&&", "||", ";")) or re.search(r"#|\b(?:exit|set|cd)\b", inner)):
