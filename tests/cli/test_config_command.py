@@ -75,7 +75,7 @@ def test_an_unfinished_run_is_named_if_it_cannot_continue_with_the_new_setting(p
         assert len(project.json("config", "set", name, value).object["warnings"]) == warned, name
 
 
-def test_the_user_s_settings_are_in_a_file_of_his_own(project: Project, home: Path) -> None:
+def test_the_user_s_settings_are_in_another_file(project: Project, home: Path) -> None:
     """R-OPS-4."""
     (project.folder / PLACE).write_text("run: {halt_after: 2}\n", encoding="utf-8")
     assert project.json("config", "set", "notify.desktop", "true").code == 0

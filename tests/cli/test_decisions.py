@@ -60,7 +60,7 @@ def test_an_answer_is_appended_to_the_plan_and_the_run_continues_under_the_next_
 
 
 def test_reports_have_what_holds_after_an_answer_and_a_commit_of_the_user(waiting: Project) -> None:
-    """R-RUN-3: neither the wait for the answer nor the result on the tree before his commit."""
+    """R-RUN-3: not the wait for the answer, and not the result on the tree before the user's commit."""
     waiting.repo.write("README.md", "other\n")
     waiting.repo.git("commit", "-qam", "mine")
     assert decide(waiting, QUESTION, "yes").code == 0

@@ -147,8 +147,8 @@ def test_what_is_corrected_after_git_refused_the_commit_is_judged_by_the_next_su
     assert open_one.repo.git("show", "HEAD:a.txt") == "right"
 
 
-def test_what_a_hook_changes_in_the_work_of_a_person_is_in_his_file_too(open_one: Project) -> None:
-    """R-ADAPT-7: it is proven once more, and his tree is as the commit."""
+def test_what_a_hook_changes_in_the_work_of_a_person_is_in_the_working_tree_too(open_one: Project) -> None:
+    """R-ADAPT-7: the work is proven once more, and the working tree matches the commit."""
     hook = open_one.repo.git_dir / "hooks/pre-commit"
     open_one.repo.write(str(hook), "#!/bin/sh\necho 'right, formatted' > a.txt; git add a.txt\n", mode=0o755)
     put(open_one, "a.txt", "right\n")
@@ -160,8 +160,8 @@ def test_what_a_hook_changes_in_the_work_of_a_person_is_in_his_file_too(open_one
     assert " M a.txt" not in open_one.repo.status()
 
 
-def test_what_a_person_saves_while_a_hook_changes_his_work_stays(open_one: Project) -> None:
-    """R-GIT-6: also if his file is as it was before his work, which he gave up."""
+def test_what_a_person_saves_while_a_hook_changes_the_work_stays(open_one: Project) -> None:
+    """R-GIT-6: also a save that restores the file as it was before the work."""
     hook = open_one.repo.git_dir / "hooks/pre-commit"
     script = f"echo right, formatted > a.txt; git add a.txt; rm '{open_one.folder}/a.txt'"
     open_one.repo.write(str(hook), f"#!/bin/sh\n{script}\n", mode=0o755)
@@ -259,7 +259,7 @@ def strict_one(sandbox: GitSandbox) -> tuple[Project, str]:
 def test_in_strict_mode_a_person_says_whose_the_other_changes_are(
     sandbox: GitSandbox, choice: str, committed: list[str]
 ) -> None:
-    """R-ADAPT-7: asked once; his own stay as they are, uncommitted."""
+    """R-ADAPT-7: one question is asked; the person's own changes stay as they are, uncommitted."""
     project, _ = strict_one(sandbox)
     put(project, "README.md", "mine\n")
     asked = project.json("submit", "T1-01")
@@ -295,8 +295,8 @@ def test_a_person_says_it_of_each_change_beside_a_correction_too(sandbox: GitSan
 LOOKS = "  - [ ] it is right — human\n"
 
 
-def test_work_of_an_agent_that_waited_is_committed_although_a_person_begins_another_task(sandbox: GitSandbox) -> None:
-    """R-ADAPT-7: it goes on in the checkout in which it began, also where git converts files."""
+def test_an_agent_s_waiting_work_is_committed_when_a_person_starts_another_task(sandbox: GitSandbox) -> None:
+    """R-ADAPT-7: the work continues in the checkout in which it began, even if git converts line endings."""
     project = projects.create(sandbox, files={".gitattributes": "* text=auto\n", "a.txt": "one\n"})
     project.built_by("echo right > a.txt")
     first = task("T1-01", files="modify `a.txt`", criteria=LOOKS)
@@ -309,7 +309,7 @@ def test_work_of_an_agent_that_waited_is_committed_although_a_person_begins_anot
     assert (project.repo.git("show", "HEAD:a.txt"), project.read("a.txt")) == ("right", "right\n")
 
 
-def test_a_task_that_a_person_took_before_any_attempt_goes_on_in_his_tree(sandbox: GitSandbox) -> None:
+def test_a_task_taken_before_any_attempt_continues_in_the_working_tree(sandbox: GitSandbox) -> None:
     project = projects.create(sandbox)
     project.built_by("exit 1")
     project.plan([task("T1-01", files="create `a.txt`", criteria=LOOKS)])

@@ -54,7 +54,7 @@ def test_accept_leaves_what_the_user_staged(prepared: Prepared) -> None:
     assert [project.repo.git("show", f"{place}:a.txt") for place in ("HEAD", "")] == ["bad", "staged"]
 
 
-def test_accept_takes_the_work_of_a_person_as_it_is_in_his_tree(project: Project) -> None:
+def test_accept_takes_the_work_of_a_person_as_it_is_in_the_working_tree(project: Project) -> None:
     built_by_hand(project, "create `a.txt`", {"a.txt": "mine\n"})
     project.repo.write("a.txt", "better\n")
     assert project.json("accept", "T1-01", "--why", "good").code == 0
@@ -199,7 +199,7 @@ def test_the_work_of_an_agent_is_corrected_by_hand_judged_and_committed(taken: P
 
 @pytest.mark.nightly
 def test_a_file_that_the_user_corrected_already_stays_as_it_is(taken: Project) -> None:
-    """R-RUN-5: his correction alone does not continue the run; other line endings than a checkout's are none."""
+    """R-RUN-5: the correction alone does not continue the run. Different line endings are no correction."""
     taken.repo.git("config", "core.autocrlf", "true")
     taken.repo.write("a.txt", "right\n")
     resumed = taken.json("resume", "1", "--no-verify")
@@ -213,7 +213,7 @@ def test_a_file_that_the_user_corrected_already_stays_as_it_is(taken: Project) -
 
 
 def test_giving_up_takes_the_work_out_of_the_tree_again(taken: Project) -> None:
-    """What he had changed himself before he took it is as it was then."""
+    """Uncommitted changes from before `take` come back."""
     taken.repo.write("a.txt", "mine\n")
     taken.json("take", "T1-01")
     taken.repo.write_all({"a.txt": "better\n", "b.txt": "better\n"})

@@ -15,7 +15,7 @@ from tests.support.project import Project, making, shell, task, write
 
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
-    """The user has an edit, a staged change and a note; during the second task he runs the script `actor`."""
+    """The user has an edit, a staged change and a note, and runs the script `actor` during the second task."""
     project = projects.create(sandbox, files={"README.md": "one\n", "src.txt": "one\n"})
     sandbox.write_all({"src.txt": "two\n", "notes.txt": "mine\n", "staged.txt": "staged\n"})
     sandbox.git("add", "staged.txt")
@@ -23,7 +23,7 @@ def project(sandbox: GitSandbox) -> Project:
 
 
 def run(project: Project, *commands: str, flags: tuple[str, ...] = (), then: str = "") -> Answer:
-    """Run two tasks; the user gives these commands in his own tree while the second one is built."""
+    """Run two tasks; while the second is built, the user runs these commands in the working tree."""
     actor = project.folder.parent / "actor"
     actor.write_text("\n".join((f"cd {shlex.quote(str(project.folder))}", "set -e", *commands, "")))
     meanwhile = shell(f"env -u GIT_DIR sh {shlex.quote(str(actor))}")
@@ -89,7 +89,7 @@ EDITS = [
 def test_a_guided_run_keeps_the_plan_that_it_started_with(
     project: Project, edit: str, named: str, left: list[str]
 ) -> None:
-    """R-GIT-6: he edits a later task and adds a plan, or moves it away; nothing of it runs, and all of it stays."""
+    """R-GIT-6: the user edits a later task and adds a plan, or moves it away. The edits stay; none of them runs."""
     there = shell(f"cd {shlex.quote(str(project.folder))} && {edit}")
     first = task("T1-01", files="create `a.txt`", check="test -s a.txt", steps=[write("a.txt", "made\n"), there])
     last = task("T1-03", files="create `c.txt`", check="test -s c.txt", after="T1-02", steps=[write("c.txt", "made\n")])
@@ -102,7 +102,7 @@ def test_a_guided_run_keeps_the_plan_that_it_started_with(
 
 
 def test_a_save_of_the_file_that_the_task_makes_is_not_overwritten(project: Project) -> None:
-    """R-GIT-6: he is asked, and may also move his version away. The task's has the line endings of his checkouts."""
+    """R-GIT-6: the run asks; removing the saved file is an answer too. The task's version has git's line endings."""
     project.repo.git("config", "core.autocrlf", "true")
     answer = run(project, "echo mine > b.txt")
     assert (answer.code, answer.error["code"]) == (5, "run.waiting"), answer
@@ -149,7 +149,7 @@ def test_plans_that_are_no_longer_kept_anywhere_are_one_clear_refusal(project: P
 @pytest.mark.nightly
 @pytest.mark.parametrize("staged", [(), ("d/src.txt",)])
 def test_a_task_starts_from_the_version_that_the_user_takes_as_base(project: Project, staged: tuple[str, ...]) -> None:
-    """R-GIT-6: also if he staged it; otherwise his next commit would undo the work. A rollback leads back to it."""
+    """R-GIT-6: also if it is staged; otherwise the user's next commit would undo the work. A rollback restores it."""
     project.repo.write_all({"d/src.txt": "one\n", "d/page.txt": "one\n"})
     project.repo.commit("d", "d")
     project.repo.write("d/src.txt", "two\n")

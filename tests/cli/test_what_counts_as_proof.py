@@ -225,7 +225,7 @@ def test_tasks_for_a_person_wait_while_others_continue(project: Project) -> None
     assert "blue" in json.dumps(project.json("show", "T1-02").data)
 
 
-def test_what_a_person_made_is_committed_unless_he_did_it_himself(project: Project) -> None:
+def test_what_a_person_made_is_committed_if_it_is_not_yet(project: Project) -> None:
     """R-PLAN-12, R-RUN-3: what proves the task is in the commit."""
     by_hand = "- **Kind:** human-action\n"
     project.plan(

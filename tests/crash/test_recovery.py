@@ -152,7 +152,7 @@ def test_an_object_emptied_by_another_program_s_crash_is_written_again(sandbox: 
 
 
 def test_the_index_keeps_nothing_of_work_that_is_taken_back(sandbox: GitSandbox) -> None:
-    """R-GIT-6: the kill came between index and branch, and the user committed a version of his own."""
+    """R-GIT-6: idumb was killed between index and branch, and the user committed another version."""
     project = projects.create(sandbox)
     files = "create `a.txt`, create `b.txt`"
     project.plan([task("T1-01", files=files, check="! grep mine a.txt", steps=[shell("echo 1 | tee a.txt > b.txt")])])

@@ -23,7 +23,7 @@ GIT = "git -c user.name=Pat -c user.email=pat@example.invalid"
 
 @dataclass(frozen=True, slots=True)
 class ConcurrentChange:
-    """The user runs `script` in his working tree while the second task is built; then the run ends with `code`.
+    """The user runs `script` in the working tree while the second task is built; then the run ends with `code`.
 
     `fix` is what he runs before `resume`, if the run did not complete.
     """
@@ -84,7 +84,7 @@ def case(templates: tuple[Path, str], tmp_path: Path) -> Case:
 
 @pytest.mark.parametrize("change", seed.one_on_a_push(CONCURRENT_CHANGES, "while a task is built"))
 def test_nothing_is_lost_whatever_the_user_does_while_a_task_is_built(case: Case, change: ConcurrentChange) -> None:
-    """R-GIT-6, F24: files and index are as he left them, and the task is done, at the latest after `resume`."""
+    """R-GIT-6, F24: files and index are as the user left them, and the task is done, at the latest after `resume`."""
     repo = case.scene.repo
     repo.git("branch", "kept")
     alone = copied(case.scene.case, case.scene.case.parent / "alone").repo

@@ -355,7 +355,7 @@ class _Interrupts:
 
 
 class _Asker:
-    """Answers a question by its kind or subject; `asked` are all questions. `works` is what he does before."""
+    """Answers a question by its kind or subject; `asked` are all questions. `works` runs before each answer."""
 
     interactive = True
 

@@ -302,7 +302,7 @@ def test_moving_the_branch_can_be_repeated_after_a_kill(
 
 
 @pytest.mark.parametrize("theirs", ["all", "another file"])
-def test_if_the_user_commits_before_the_branch_moves_the_index_is_as_his_commit_has_it(
+def test_if_the_user_commits_before_the_branch_moves_the_index_matches_the_user_s_commit(
     repo: GitSandbox, history: GitHistory, theirs: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """F24."""

@@ -79,7 +79,7 @@ RACES: dict[str, tuple[str, str, Callable[[Path], object]]] = {
     "a new file": ("move_to_free", "d/gone", lambda place: place.write_text("mine")),
     "a save before a deletion": ("rename", "d/new", lambda place: place.write_text("mine")),
 }
-"""The call before which somebody acts, the path, and what he does with it."""
+"""The call before which the user acts, the path, and what the user does with it."""
 
 
 @pytest.mark.parametrize("race", RACES)

@@ -17,7 +17,7 @@ from tests.support.errors import refusing
 
 
 def test_an_attempt_that_continues_keeps_the_version_of_the_user_that_it_started_from() -> None:
-    """He is asked once; what he saves later is a question when the work is delivered."""
+    """The run asks once before the work. A later save is asked about when the work is delivered."""
     run = EngineRun(task("A", files=["README"], verify=("grep -q 2 README",)), answers={"base": "mine"})
     run.work = lambda request, files: files.update(README=b"%d" % request.attempt)
     run.repository.files["README"] = b"mine"
@@ -26,7 +26,7 @@ def test_an_attempt_that_continues_keeps_the_version_of_the_user_that_it_started
 
 
 @every("answers", [{}, {"base": "commit"}])
-def test_uncommitted_changes_of_the_user_are_in_the_way_until_he_commits_them(answers: dict[str, str]) -> None:
+def test_a_task_waits_until_the_user_s_changes_to_its_files_are_committed(answers: dict[str, str]) -> None:
     run = EngineRun(task("A", files=["README"]), answers=answers)
     run.repository.files["README"] = b"mine"
     assert (run.run().kind, run.calls, run.status()) == ("waiting", [], {"A": "pending"})
@@ -62,7 +62,7 @@ def commit_other(run: EngineRun, message: str = "mine") -> None:
 
 
 def test_a_check_that_a_commit_of_the_user_breaks_is_not_the_task_s_failure() -> None:
-    """R-GIT-6: the attempt does not count, he is told, and the next one starts from his commit."""
+    """R-GIT-6: the attempt does not count, a note says why, and the next attempt starts from the user's commit."""
 
     def work(request: AgentRequest, files: Files) -> None:
         make_own_files(request, files)
@@ -82,7 +82,7 @@ def test_work_that_fails_anyway_counts_although_the_user_committed_meanwhile() -
 
 
 def racing(commits: int, **fields: Any) -> EngineRun:
-    """A run during which the user commits whenever files are written into his tree, this often."""
+    """Return a run in which the user commits just before a delivery writes files, `commits` times."""
     run, left = EngineRun(task("A"), **fields), [*range(commits)]
 
     def effect(name: str) -> None:
@@ -114,7 +114,7 @@ def test_a_branch_that_moves_three_times_meanwhile_is_a_question(choice: str | N
 
 @every("mode", ["guided", STRICT])
 def test_on_another_branch_nothing_is_delivered_until_the_user_is_back(mode: str) -> None:
-    """The other branch has another version of a path of the plan, which is no commit of his on this one."""
+    """The other branch has another version of a declared file; that is no commit of the user on this branch."""
 
     def switch(run: EngineRun) -> None:
         run.repository.refs["refs/heads/other"] = run.repository.head or ""
@@ -135,7 +135,7 @@ def test_on_another_branch_nothing_is_delivered_until_the_user_is_back(mode: str
 
 @every("choice, there", [("mine", b"mine"), ("task", b"A")])
 def test_after_a_save_meanwhile_the_version_counts_that_the_user_chooses(choice: str, there: bytes) -> None:
-    """R-GIT-6: his own is proven again before it is committed, or kept before it is overwritten."""
+    """R-GIT-6: the user's version is proven again before it is committed, or kept before it is overwritten."""
     run = meanwhile(save_a, task("A"), answers={"delivery": choice})
     assert run.run().kind == "done"
     commit = run.repository.commits[run.repository.head or ""]
@@ -156,7 +156,7 @@ def test_after_a_save_meanwhile_nothing_is_delivered_if_the_user_wants_neither_v
 
 
 def test_an_answer_serves_only_the_files_that_its_question_named() -> None:
-    """R-GIT-6: while he says whose version of A counts, he saves B."""
+    """R-GIT-6: while the user decides about A, B is saved too."""
     both = task("A", files=("A", "B"))
     run = meanwhile(save_a, both, answers={"delivery": "task"})
     run.asker.works = lambda: run.repository.files.update({"B": b"mine"})
@@ -164,8 +164,8 @@ def test_an_answer_serves_only_the_files_that_its_question_named() -> None:
     assert [question.evidence for question in run.asker.asked] == [("A",), ("A", "B")]
 
 
-def test_his_last_answer_about_a_file_counts() -> None:
-    """R-GIT-6: neither version of A at first, then his of A and B; and B he took away again."""
+def test_the_last_answer_about_a_file_counts() -> None:
+    """R-GIT-6: the first answer takes neither version of A, the second the user's A and B; B is removed meanwhile."""
     both, answers = task("A", files=("A", "B")), {"delivery": "stop"}
     run = meanwhile(save_a, both, answers=answers)
     with pytest.raises(Refusal):
@@ -179,7 +179,7 @@ def test_his_last_answer_about_a_file_counts() -> None:
 
 
 def test_a_question_about_more_files_takes_the_place_of_an_open_one() -> None:
-    """R-GIT-6: else one of two answers would be for nothing. What he took over from the work meanwhile stays."""
+    """R-GIT-6: otherwise one of two answers would have no effect. A file saved as the task made it is no conflict."""
     both, answers = task("A", files=("A", "B")), dict[str, str]()
     run = meanwhile(save_a, both, answers=answers)
     assert (run.run().kind, run.repository.files["A"], run.commits()) == ("waiting", b"mine", [])
@@ -194,7 +194,7 @@ def test_a_question_about_more_files_takes_the_place_of_an_open_one() -> None:
 
 
 def test_a_conflict_that_an_answer_does_not_end_is_named() -> None:
-    """R-GIT-6: such as a folder in the place of a file. All his versions are kept."""
+    """R-GIT-6: for example a folder in place of a file. Each version of the user is kept."""
     run = meanwhile(save_a, task("A"), answers={"delivery": "task"})
 
     def effect(name: str) -> None:
@@ -212,7 +212,7 @@ def test_a_conflict_that_an_answer_does_not_end_is_named() -> None:
 
 @every("message", ["mine", "pulled\n\nIdumb-Run: another\nIdumb-Task: B"])
 def test_a_commit_of_a_path_of_the_plan_stops_a_strict_run(message: str) -> None:
-    """R-GIT-6, R-LOCK-4: he looks at it, then the task is built on top of it."""
+    """R-GIT-6, R-LOCK-4: `resume` builds the task on top of that commit."""
     tasks = task("A"), task("B", "A", files=("README",), verify=("grep -q B README",))
     run = meanwhile(lambda run: commit_other(run, message), *tasks, mode=STRICT)
     ending = run.run()

@@ -181,7 +181,7 @@ def test_tasks_without_proof_are_named() -> None:
     )
 
 
-def test_a_person_may_verify_a_phase_of_which_he_accepted_each_task() -> None:
+def test_a_person_who_accepted_each_task_may_verify_the_phase() -> None:
     """R-RUN-5: otherwise nothing but a further plan would end it."""
     judged = verdict.decide(CONTRACT, [], [], (), {"T1-01": outcome.ACCEPTED}, [])
     unproven = [

@@ -430,7 +430,7 @@ def test_what_is_committed_was_judged_although_the_user_commits_after_a_kill() -
         assert made <= judged
 
 
-def test_nothing_stays_half_delivered_while_the_user_decides_about_his_own_save() -> None:
+def test_nothing_stays_half_delivered_while_the_user_decides_about_a_save() -> None:
     """R-GIT-6: the kill came between the two files."""
     run = stopped_before("restore", EngineRun(task("A", files=("A", "B"))), 2)
     run.repository.files["B"] = b"mine"
@@ -480,7 +480,7 @@ def test_the_version_that_the_user_chose_stays_wherever_the_run_is_killed(choice
         assert run.repository.files == {"README": b"hello", "A": there, "B": b"B"}
 
 
-def test_what_the_user_saves_after_he_chose_his_version_stays_and_stops_nothing() -> None:
+def test_what_the_user_saves_after_choosing_mine_stays_and_stops_nothing() -> None:
     """R-GIT-6: what is committed is what was proven."""
     rehearsal = saved_meanwhile("mine")
     rehearsal.run()

@@ -91,7 +91,7 @@ def test_what_a_person_corrects_after_a_refused_commit_is_judged_again(
     assert reasons == [unfinished_attempts.CHANGED] * waits
 
 
-def test_what_a_person_saves_while_his_work_is_judged_stays_and_is_not_in_its_commit(
+def test_what_a_person_saves_while_the_work_is_judged_stays_and_is_not_in_its_commit(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """R-GIT-6."""
@@ -173,7 +173,7 @@ def test_work_by_hand_that_changed_after_it_was_judged_is_not_committed(path: st
 
 
 def test_a_person_is_asked_again_after_each_failed_check_because_an_answer_serves_one_attempt() -> None:
-    """R-ASK-2: he learns what failed, as often as it does."""
+    """R-ASK-2: each question says what failed."""
     run = asked(by_hand(check="grep -q fixed README"))
     shown = tuple(run.state.decisions["A.work.1"]["evidence"])
     assert shown[-2:] == ("  writes README", "  runs   grep -q fixed README"), "what is his work, and what judges it"
