@@ -16,7 +16,7 @@ import json
 import os
 import sqlite3
 import zlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import msgspec
@@ -26,7 +26,7 @@ from msgspec.structs import asdict, astuple
 from idumb.domain import canonical_json
 from idumb.domain.runs.event import GENESIS, ChainCheck
 from idumb.store import event_chain
-from idumb.store.event_chain import HASH, PAYLOAD, PREVIOUS, RUN, SEQ, Row
+from idumb.store.event_chain import HASH, PAYLOAD, PREVIOUS, RUN, SEQ, Heads, Row
 from idumb.system import atomic_write, private_folders, user_folders
 
 FOLDER = "log"
@@ -133,7 +133,7 @@ def _last_of_whole(path: str) -> int | None:
     """Return the number of the last event in a database file; None if something in it is not as written."""
     with contextlib.suppress(sqlite3.Error, UnicodeDecodeError, OverflowError), _read_only(path) as connection:
         faults = map(event_chain.own_fault, _events(connection))
-        if not (unsound(connection) or loose(connection) or any(faults)):
+        if not (unsound(connection) or any(faults)):
             return int(connection.execute("SELECT COALESCE(MAX(seq), 0) FROM events").fetchone()[0])
     return None
 
@@ -142,26 +142,29 @@ def check(path: str, folder: str) -> ChainCheck:
     """Follow every chain of a database file. `folder` has the files of its archived runs."""
     try:
         with _read_only(path) as connection:
-            fault = unsound(connection)
-            return verified(connection, folder) if fault is None else ChainCheck(0, "", broken_at=1, why=fault)
+            return verified(connection, folder)
     except (sqlite3.Error, UnicodeDecodeError, OverflowError) as error:
         return ChainCheck(0, "", broken_at=1, why=str(error))
 
 
-def unsound(connection: sqlite3.Connection) -> str | None:
-    """Return what is wrong with tables, indexes or the chain of runs; None if nothing."""
+def _sound_heads(connection: sqlite3.Connection) -> Heads | str:
+    """Return what the first event of each run is chained to, or what is wrong with tables, indexes or runs."""
     answer = str(connection.execute("PRAGMA integrity_check(1)").fetchone()[0])
     if answer != "ok":
         return answer
-    return "a run was changed after it was written" if event_chain.run_heads(_runs(connection)) is None else None
+    runs = connection.execute(f"SELECT {event_chain.RUN_COLUMNS} FROM runs ORDER BY position")  # noqa: S608
+    heads = event_chain.run_heads(runs)
+    return "a run was changed after it was written" if heads is None else heads
 
 
-def loose(connection: sqlite3.Connection) -> str | None:
-    """Return which event does not follow the one before it, or that one is gone; None if all are linked.
+def unsound(connection: sqlite3.Connection) -> str | None:
+    """Return what is wrong with tables, indexes, runs or the links between events; None if nothing.
 
     What an event says is not compared with its hash here: its reader does that. An archived run has only some events.
     """
-    heads = event_chain.run_heads(_runs(connection)) or {}
+    heads = _sound_heads(connection)
+    if isinstance(heads, str):
+        return heads
     gone = {record["run"]: record["events"] + 1 for record in archived_runs(connection)}
     seq = count = 0
     for seq, run, previous, own in connection.execute(_LINKS):
@@ -177,14 +180,14 @@ def loose(connection: sqlite3.Connection) -> str | None:
 def verified(connection: sqlite3.Connection, folder: str) -> ChainCheck:
     """Follow every chain of an open log, including the archived runs, whose files are below `folder`.
 
-    No lock is held between two pages: a paused reader would block writers. If a run is archived meanwhile, follow
-    again.
+    The head is "" if the tables or runs are damaged. No lock is held between two pages: a paused reader would block
+    writers. If a run is archived meanwhile, follow again.
     """
     import heapq
 
-    heads = event_chain.run_heads(_runs(connection))
-    if heads is None:
-        return ChainCheck(0, "", broken_at=1, why="a run was changed after it was written")
+    heads = _sound_heads(connection)
+    if isinstance(heads, str):
+        return ChainCheck(0, "", broken_at=1, why=heads)
     records = archived_runs(connection)
     archived = (archived_events(folder, record) for record in records)
     in_order = heapq.merge(_events(connection), *archived, key=lambda row: row[SEQ])
@@ -199,10 +202,6 @@ def _events(connection: sqlite3.Connection) -> Iterator[Row]:
     while page := connection.execute(_PAGE, (seq,)).fetchall():
         yield from page
         seq = page[-1][SEQ]
-
-
-def _runs(connection: sqlite3.Connection) -> Iterable[Row]:
-    return connection.execute(f"SELECT {event_chain.RUN_COLUMNS} FROM runs ORDER BY position")  # noqa: S608
 
 
 def archived_runs(connection: sqlite3.Connection) -> list[dict[str, Any]]:
@@ -225,9 +224,11 @@ def archived_events(folder: str, record: Mapping[str, Any]) -> Iterator[Row]:
 
 def lost_archives(connection: sqlite3.Connection, folder: str) -> list[str]:
     """Return the files of archived runs that are missing or damaged."""
-    rows = {record["file"]: [*archived_events(folder, record)] for record in archived_runs(connection)}
-    events = {record["file"]: record["events"] for record in archived_runs(connection)}
-    return [name for name in rows if len(rows[name]) != events[name] or any(map(event_chain.own_fault, rows[name]))]
+
+    def is_lost(record: Mapping[str, Any]) -> bool:
+        return [*map(event_chain.own_fault, archived_events(folder, record))] != [None] * record["events"]
+
+    return [record["file"] for record in filter(is_lost, archived_runs(connection))]
 
 
 def archive(folder: str, events: Sequence[Row]) -> dict[str, Any] | None:

@@ -216,7 +216,7 @@ class Database:
             self._create_tables(connection)
         elif os.path.getsize(self.path) <= LIMIT:
             connection.execute("BEGIN")  # another process may write meanwhile, or archive a run
-            if (why := backups.unsound(connection) or backups.loose(connection)) is not None:
+            if (why := backups.unsound(connection)) is not None:
                 raise corrupt(self.path, why)
             connection.execute("COMMIT")
         self._require_newest(connection)

@@ -70,16 +70,17 @@ class _LogChecks(Struct, frozen=True):
         except StoreError as error:
             yield self._of(error)
             return
+        if result.broken_at is None:
+            yield health.passed(f"{result.count} events, head {result.head[:12]}")
+            return
         lost = self.database.read(lambda db: backups.lost_archives(db, self.database.folder), list[str]())
-        for name in lost if result.broken_at else ():  # no backup has what is in it
+        for name in lost:  # no backup has what is in it
             means = "it has the events of an archived run; the log is not damaged, and everything else works"
             fix = f"put {name} back, if you have a copy of the git folder"
             yield health.problem(
                 f"{name} is missing or damaged", f"{self.database.folder}/archive", means=means, fix=fix
             )
-        if result.broken_at is None:
-            yield health.passed(f"{result.count} events, head {result.head[:12]}")
-        elif not lost:
+        if not lost:
             yield self._restorable(f"event {result.broken_at}: {result.why}")
 
     def _of(self, error: StoreError) -> Symptom:

@@ -162,16 +162,14 @@ class SqliteEventLog:
         StoreError `store.corrupt` if the file is damaged, which can hide events from index queries.
         """
         try:
-            why = self.database.read(backups.unsound, None)
+            chain = self.database.read(lambda db: backups.verified(db, self.database.folder), ChainCheck(0, GENESIS))
         except StoreError:
             chain = backups.check(self.database.path, self.database.folder)
             if chain.head and chain.broken_at is not None:
                 return chain  # what can be read of it says more than that it is damaged
             raise
-        if why is not None:
-            raise connection.corrupt(self.database.path, why)
-        empty = ChainCheck(0, GENESIS)
-        chain = self.database.read(lambda db: backups.verified(db, self.database.folder), empty)
+        if not chain.head:
+            raise connection.corrupt(self.database.path, chain.why)
         newest = self.database.backups.newest() if chain.count else None
         return replace(chain, witnessed=min(chain.count, newest.seq if newest else 0))
 
