@@ -206,7 +206,7 @@ class Database:
         return self.backups.newest() if self._backed_up else None
 
     def _prepare(self, connection: sqlite3.Connection) -> None:
-        _set_pragmas(connection)
+        _set_pragmas(connection, self.path)
         version = event_chain.version(connection)
         if version not in (0, event_chain.CURRENT):
             words = f"has schema {version}, and this idumb knows only {event_chain.CURRENT}"
@@ -230,7 +230,8 @@ class Database:
             words = f"lacks event {newest.seq}, which the state directory knows; this is an older copy of it"
             raise unusable("store.older", words, self.path, seq=newest.seq)
         row = connection.execute(event_chain.ROW, (newest.seq,)).fetchone()
-        if row is None and not _is_archived(connection, newest.seq):
+        archived = backups.archived_runs(connection) if row is None else ()
+        if row is None and not any(record["first"] <= newest.seq <= record["last"] for record in archived):
             raise corrupt(self.path, f"event {newest.seq} is missing")
         if row is not None and row[event_chain.HASH] != newest.hash:
             fault = event_chain.own_fault(row)
@@ -280,30 +281,21 @@ def _connect(path: str) -> sqlite3.Connection:
     )
 
 
-def _set_pragmas(connection: sqlite3.Connection) -> None:
+def _set_pragmas(connection: sqlite3.Connection, path: str) -> None:
     """Set durability and read it back: it is a property of each connection."""
     for name, expected in _WANTED_PRAGMAS.items():
         connection.execute(f"PRAGMA {name} = {expected}")
         got = connection.execute(f"PRAGMA {name}").fetchone()[0]
-        if got != expected and not _cannot_write(connection):
+        if got != expected and os.access(path, os.W_OK):
             raise StoreError("store.pragma", f"SQLite reports {name} = {got}, but {expected} is required")
     if sys.platform == "darwin":
         connection.execute("PRAGMA fullfsync = 1")
-
-
-def _cannot_write(connection: sqlite3.Connection) -> bool:
-    path = connection.execute("PRAGMA database_list").fetchone()[2]
-    return not os.access(path, os.W_OK)
 
 
 def head(connection: sqlite3.Connection) -> tuple[int, str]:
     """Return (last sequence number, its hash); (0, GENESIS) if the log is empty."""
     row = connection.execute("SELECT seq, hash FROM events ORDER BY seq DESC LIMIT 1").fetchone()
     return (0, GENESIS) if row is None else (int(row[0]), str(row[1]))
-
-
-def _is_archived(connection: sqlite3.Connection, seq: int) -> bool:
-    return any(record["first"] <= seq <= record["last"] for record in backups.archived_runs(connection))
 
 
 def _inode(path: str) -> int:

@@ -331,13 +331,11 @@ class SqliteLogFiles:
 
     def starts(self) -> list[RunStart]:
         """Return how every run of the repository started, oldest first."""
-        none: list[RunStart] = []
-        return self._database.read(lambda db: [RunStart(*row) for row in db.execute(_STARTS)], none)
+        return [RunStart(*row) for row in self._database.rows(_STARTS)]
 
     def archived(self) -> list[dict[str, Any]]:
         """Return run, events, first, last, head and file of each archived run."""
-        none: list[dict[str, Any]] = []
-        return self._database.read(backups.archived_runs, none)
+        return self._database.read(backups.archived_runs, list[dict[str, Any]]())
 
     def pack(self, run: str) -> dict[str, Any]:
         """Write the file of a finished run. Return the payload of its last event `log.archived`, before `remove`."""

@@ -122,16 +122,11 @@ def standing(card: Card, path: str) -> str:
     In another container or on another machine, the lock tells whether there is one.
     """
     if (card.get("host"), card.get("namespace")) != (machine.name(), machine.process_namespace()):
-        return DEAD if is_free(lock_of(path)) else ELSEWHERE
+        return DEAD if is_free(os.path.join(os.path.dirname(path), LOCK)) else ELSEWHERE
     pid = card.get("pid")
     if not isinstance(pid, int) or not process_tree.process_is(pid, card.get("started")):
         return DEAD
     return STOPPED if process_tree.process_is_stopped(pid) else RUNNING
-
-
-def lock_of(path: str) -> str:
-    """Return the path of the lock beside a card."""
-    return os.path.join(os.path.dirname(path), LOCK)
 
 
 def worktrees(folder: str) -> list[str]:

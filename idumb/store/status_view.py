@@ -85,20 +85,14 @@ def store_signature(path: str) -> list[int] | bool | None:
     finally:
         os.close(descriptor)
     # A journal that is not empty holds an unfinished write, or one that a crash cut short.
-    if _size(path + _JOURNAL):
+    journal = _stat(path + _JOURNAL)
+    if journal is not None and journal[0]:
         return False
     return [int.from_bytes(counter, "big"), status.st_size, status.st_ino]
 
 
 def _store(folder: str) -> str:
     return os.path.join(os.path.dirname(os.path.dirname(folder)), "store.db")
-
-
-def _size(path: str) -> int:
-    try:
-        return os.stat(path).st_size
-    except FileNotFoundError:
-        return 0
 
 
 def _stat(path: str) -> list[int] | None:
