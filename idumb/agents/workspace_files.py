@@ -12,7 +12,8 @@ from collections.abc import Iterator
 from typing import Self
 
 from idumb.system import atomic_write
-from idumb.system.rooted_files import LinkInTheWay, RootedFiles, status_at
+from idumb.system.atomic_write import status_at
+from idumb.system.rooted_files import LinkInTheWay, RootedFiles
 
 LARGEST = 256 * 1024 * 1024  # bytes of a file that is read as a whole
 

@@ -150,14 +150,19 @@ def sync(descriptor: int) -> None:
         os.fsync(descriptor)
 
 
+def status_at(folder: int, name: str) -> os.stat_result | None:
+    """Return what has a name in an open folder; None if nothing has."""
+    try:
+        return os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+
+
 def _mode_of(folder: int, name: str) -> int | None:
     import stat
 
-    try:
-        status = os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return None
-    return stat.S_IMODE(status.st_mode) if stat.S_ISREG(status.st_mode) else None
+    status = status_at(folder, name)
+    return stat.S_IMODE(status.st_mode) if status is not None and stat.S_ISREG(status.st_mode) else None
 
 
 def _fill(folder: int, name: str, data: bytes, *, durable: bool, mode: int | None) -> None:

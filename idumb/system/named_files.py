@@ -13,7 +13,6 @@ from idumb.system import clock, shipped
 
 ROLES = ("builder", "validator")
 
-_BLOCK = 1 << 20
 _LONGEST = 4096
 
 
@@ -116,10 +115,7 @@ def _digest(path: str) -> str | None:
         if not stat.S_ISREG(os.stat(path).st_mode):
             return None
         with open(path, "rb") as stream:
-            digest = hashlib.sha256()
-            while block := stream.read(_BLOCK):
-                digest.update(block)
-            return digest.hexdigest()
+            return hashlib.file_digest(stream, "sha256").hexdigest()
     except (OSError, ValueError):
         return None
 

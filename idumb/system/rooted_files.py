@@ -41,7 +41,7 @@ class RootedFiles:
         """Return what is at a path itself; None if nothing is there, or if a link or a file is in the way."""
         try:
             with self._parent(path) as (folder, name):
-                return status_at(folder, name)
+                return atomic_write.status_at(folder, name)
         except (FileNotFoundError, LinkInTheWay):
             return None
 
@@ -94,14 +94,6 @@ class RootedFiles:
 
     def _open_root(self) -> int:
         return os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-
-
-def status_at(folder: int, name: str) -> os.stat_result | None:
-    """Return what has a name in an open folder; None if nothing has."""
-    try:
-        return os.stat(name, dir_fd=folder, follow_symlinks=False)
-    except FileNotFoundError:
-        return None
 
 
 class ProjectFiles(RootedFiles):
