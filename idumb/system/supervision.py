@@ -171,9 +171,6 @@ class Talking:
             return True
         return False
 
-    def owns(self, handle: int) -> bool:
-        return handle == self._writer
-
     def _flush(self) -> None:
         try:
             while self._waiting and self._writer >= 0:
@@ -275,9 +272,7 @@ class Supervisor:
         for handle, _ in events:
             if handle == self._child.end:
                 ended = True
-            elif self._talking is not None and self._talking.owns(handle):
-                pass
-            elif self._captures[handle].read() == 0 and not self._captures[handle].open:
+            elif (capture := self._captures.get(handle)) is not None and capture.read() == 0 and not capture.open:
                 self._poll.unregister(handle)
         return ended
 

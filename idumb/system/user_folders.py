@@ -5,6 +5,7 @@ A repository can neither choose nor write to them. Only the user has access.
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 
@@ -61,13 +62,8 @@ def prepare(*parts: str) -> str:
 
 def problem(*parts: str) -> str | None:
     """Return why the content of the folder `parts` is not trustworthy, or None. Missing folders are fine."""
-    folder = path()
-    for part in (None, *parts):
-        folder = folder if part is None else os.path.join(folder, part)
-        reason = private_folders.unsafe(folder, folder=True)
-        if reason is not None:
-            return reason
-    return None
+    folders = itertools.accumulate(parts, os.path.join, initial=path())
+    return next(filter(None, (private_folders.unsafe(folder, folder=True) for folder in folders)), None)
 
 
 def system_wide() -> tuple[tuple[str, bool], ...]:
