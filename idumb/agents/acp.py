@@ -76,14 +76,12 @@ class AcpAgent(KnownProgram):
 
     def _refused(self, request: AgentRequest, call: ToolCall) -> str:
         """Return why a tool call is refused, or ""."""
-        if call.kind in _WRITES:
-            return _refusal(request, call.paths)
-        if call.writes and (why := _refusal(request, call.paths)):
+        if (call.writes or call.kind in _WRITES) and (why := _refusal(request, call.paths)):
             return why
         if call.kind == "execute":
             why = "commands are not allowed, because idumb cannot know which files they write"
             return "" if self._commands else why
-        return "" if call.kind in _HARMLESS else f"{call.kind} is not allowed"
+        return "" if call.kind in _HARMLESS | _WRITES else f"{call.kind} is not allowed"
 
     def _result(
         self, request: AgentRequest, client: Client, finished: child_process.Finished, transcript: str | None
@@ -130,10 +128,8 @@ class AcpAgent(KnownProgram):
             words = finished.words() or f"exit {finished.exit_code}"
             message = f"{words} before its answer was complete" + (f": {last}" if last else "")
             return Ending(outcome.ERRORED, message, failure_words.of_words(last.rpartition("\n")[2]) or agent.MALFORMED)
-        if kind == agent.NOT_LOGGED_IN:
-            return Ending(outcome.ERRORED, error, agent.NOT_LOGGED_IN)
-        if client.refuses_model or kind == agent.UNKNOWN_MODEL:
-            return Ending(outcome.ERRORED, error, agent.UNKNOWN_MODEL)
+        if client.refuses_model and kind != agent.NOT_LOGGED_IN:
+            kind = agent.UNKNOWN_MODEL
         kind = kind or agent.MALFORMED
         return Ending(outcome.FAILED if kind in _OF_THE_WORK else outcome.ERRORED, error, kind)
 

@@ -202,11 +202,9 @@ class Client(Struct):
         why = self.permits(record) or ("" if _ONCE in offered else "it offers no option to allow this call once")
         self.calls[record.id] = replace(record, allowed=not why, why=why)
         kinds = ("reject_once", "reject_always") if why else (_ONCE,)
-        for kind in kinds:
-            for option in params["options"]:
-                if option.get("kind") == kind:
-                    return {"outcome": "selected", "optionId": option["optionId"]}
-        return {"outcome": "cancelled"}
+        fitting = (option for kind in kinds for option in params["options"] if option.get("kind") == kind)
+        chosen = next(fitting, None)
+        return {"outcome": "cancelled"} if chosen is None else {"outcome": "selected", "optionId": chosen["optionId"]}
 
     def _updated(self, update: Mapping[str, Any]) -> None:
         kind = update.get("sessionUpdate")

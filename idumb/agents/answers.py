@@ -205,17 +205,15 @@ def last_line(errors: bytes) -> str:
 def read_state_file(path: str, redact: Callable[[str], str]) -> Report:
     """Return what a program reports, without secrets; an empty report if the file is missing or invalid."""
     report = _read(path)
-    used = report.get("usage")
-    usage = used if isinstance(used, dict) else {}
     return Report(
         failure=_one_of(FAILURES, report),
         error=redact(text(report.get("message"))),
         handover=redact(text(report.get("handover"))),
         model=redact(text(report.get("model"))) or None,
         usage=Usage(
-            count(usage.get("tokens_in")),
-            count(usage.get("tokens_out")),
-            amount(usage.get("cost_usd")),
+            count(inside(report, "usage", "tokens_in")),
+            count(inside(report, "usage", "tokens_out")),
+            amount(inside(report, "usage", "cost_usd")),
         ),
     )
 

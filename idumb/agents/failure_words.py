@@ -43,7 +43,7 @@ _CODES = {code: kind for kind, codes in _CODES_OF.items() for code in codes.spli
 
 _PHRASES: Mapping[str, str] = {
     agent.UNKNOWN_MODEL: r"""
-        model_not_found | ProviderModelNotFoundError | ModelNotFoundError | no\ such\ model$ | \bmodel\ not\ found:
+        model_not_found | ModelNotFoundError | no\ such\ model$ | \bmodel\ not\ found:
         | \bmodel\s[`'"]?[\w./:-]+[`'"]?\s(does\ not\ exist\ or|not\ found|is\ not\ supported\ when|may\ not\ exist)
         | ['"]\ model\ is\ not\ supported\ when | ^requested\ entity\ was\ not\ found
         | ^models/[\w.:-]+\ is\ not\ found | selected\ model\ \([^)]*\).{0,40}not\ exist | not\ a\ valid\ model\ id
@@ -86,7 +86,7 @@ _PHRASES: Mapping[str, str] = {
         \bE(CONN(REFUSED|RESET|ABORTED)|NOTFOUND|TIMEDOUT|AI_AGAIN)\b | ConnectionRefused | \bfetch\ failed
         | socket\ hang\ up | (unable\ to|could\ not|cannot)\ connect\ to\ (the\ |local\ )?(API|server|model)
         | unable\ to\ connect\.\ is\ the\ computer | socket\ connection\ was\ closed | (first|signed)\ certificate
-        | (^|:\ |\ )connection\ error(\.|$) | error\ sending\ request | stream\ disconnected | stream\ closed\ before
+        | (^|\ )connection\ error(\.|$) | error\ sending\ request | stream\ disconnected | stream\ closed\ before
         | network\ error:? | waiting\ for\ network | premature\ close | (^|error:\ )(terminated$|request\ timed\ out)
         | internal\ server\ error | server\ had\ an\ error | service\ unavailable | an\ internal\ error\ has\ occurred
         | connection\ to\ the\ API\ was\ lost | server-side\ issue | failed\ to\ get\ response\ from\ the\ AI\ model

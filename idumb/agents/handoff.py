@@ -57,11 +57,10 @@ class HandoffAgent(Adapter):
 
         Waiting creates attempts, so attempt numbers do not count.
         """
-        parts: list[object] = [request.run_id, request.role, request.subject]
-        if request.task is not None:
-            parts += [contract.task_digest(request.task), request.feedback, request.settled, request.candidate]
-        else:
-            parts = [request.role, request.subject, request.prompt]
+        parts: list[object] = [request.role, request.subject, request.prompt]
+        if (task := request.task) is not None:
+            work = (contract.task_digest(task), request.feedback, request.settled, request.candidate)
+            parts = [request.run_id, request.role, request.subject, *work]
         safe = "".join(c if c.isalnum() or c in "-_." else "_" for c in request.subject)
         return f"{safe}-{request.role}-{canonical_json.digest(parts)[:12]}"
 

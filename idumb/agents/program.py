@@ -59,14 +59,12 @@ class ProgramAgent(Adapter):
     def run(self, request: AgentRequest, hear: Hear | None = None) -> AgentResult:
         try:
             argv = self.describe()
+            try:
+                return self._run(request, hear)
+            except OSError as problem:
+                return AgentResult(outcome.ERRORED, not_started(argv, problem), failure=agent.MISSING)
         except AdapterError as problem:
             return agent.unusable(problem)
-        try:
-            return self._run(request, hear)
-        except AdapterError as problem:
-            return agent.unusable(problem)
-        except OSError as problem:
-            return AgentResult(outcome.ERRORED, not_started(argv, problem), failure=agent.MISSING)
 
     def _run(self, request: AgentRequest, hear: Hear | None) -> AgentResult:
         """Answer a request. AdapterError or OSError says why the program could not be started."""

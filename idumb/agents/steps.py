@@ -117,12 +117,12 @@ class StepsAgent(Adapter):
 
 def record(step: Step, reply: Reply, seconds: float, redact: Redact) -> StepRecord:
     """Return the audit entry of one tool call. Output is redacted when it is captured."""
-    arguments, words = sanitised(step.arguments, redact), redact(reply.text)
+    words = redact(reply.text)
     return StepRecord(
         index=step.index,
         tool=step.tool,
         intent=step.intent,
-        arguments=arguments,
+        arguments={name: _short_value(value, redact) for name, value in step.arguments.items()},
         ok=reply.outcome == outcome.COMPLETED,
         response=reply.output or words,
         seconds=seconds,
@@ -137,12 +137,8 @@ def in_short(step: Step, reply: Reply) -> str:
     return f"{step.tool} {about}: {reply.outcome}{words}"
 
 
-def sanitised(arguments: Mapping[str, Any], redact: Redact) -> dict[str, Any]:
-    """Return arguments for the audit: long values as digest and size, short values redacted."""
-    return {name: _short_value(value, redact) for name, value in arguments.items()}
-
-
 def _short_value(value: Any, redact: Redact) -> Any:
+    """Return an argument for the audit: a long text as digest and size, a short one redacted."""
     if isinstance(value, str):
         data = value.encode("utf-8", "surrogatepass")
         if len(data) <= LONGEST_ARGUMENT:
