@@ -117,21 +117,31 @@ def _compared(module: str, before: str, after: str) -> list[Difference] | None:
 
 def _compare(module: str, before: str, after: str) -> list[Difference] | None:
     """Return what happened to the public names; None if one of the texts cannot be parsed, or only too slowly."""
+    once, now = (python_source.read(text, _plain) for text in (before, after))
+    if once is None or now is None:
+        return None
     import warnings
 
-    if any(map(_is_slow, (before, after))):
-        return None
     import griffe
 
     logging.getLogger("griffe").setLevel(logging.CRITICAL)  # about names that other files define
     try:
         with warnings.catch_warnings(action="ignore"):  # about escapes in the user's strings
             path: Any = PurePosixPath(f"{module}.py")
-            plain = (ast.unparse(_Plain().visit(ast.parse(text))) for text in (before, after))
-            old, new = (griffe.visit(module, path, text) for text in plain)
+            old, new = (griffe.visit(module, path, text) for text in (once, now))
             return [*_broken(griffe, old, new), *_added(old, new, "")]
     except (SyntaxError, ValueError, RecursionError, MemoryError, griffe.GriffeError):
         return None
+
+
+def _plain(tree: ast.Module) -> str | None:
+    """Return the text that griffe is to read; None if that would take too long.
+
+    For each assigned name griffe goes through all others.
+    """
+    blocks = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.ClassDef))]
+    assigned = sum(isinstance(each, ast.Assign | ast.AnnAssign) for block in blocks for each in block)
+    return ast.unparse(_Plain().visit(tree)) if assigned <= _MOST_ASSIGNED else None
 
 
 class _Plain(ast.NodeTransformer):
@@ -162,16 +172,6 @@ class _Plain(ast.NodeTransformer):
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.FunctionDef:
         node.body = [ast.Pass()]  # what Python 3.11 cannot write out again is mostly in bodies
         return node
-
-
-def _is_slow(text: str) -> bool:
-    """Return whether griffe would take too long: for each assigned name it goes through all others."""
-    return (python_source.read(text, _assigned) or 0) > _MOST_ASSIGNED
-
-
-def _assigned(tree: ast.Module) -> int:
-    blocks = [tree.body, *(node.body for node in tree.body if isinstance(node, ast.ClassDef))]
-    return sum(isinstance(each, ast.Assign | ast.AnnAssign) for block in blocks for each in block)
 
 
 _MOST_ASSIGNED = 2500
