@@ -6,6 +6,7 @@ A checker that cannot run, or whose output cannot be compared, is never a pass.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 
 from msgspec.structs import replace
 
@@ -21,14 +22,6 @@ _END = 600
 _UNKNOWN = "idumb cannot tell what of its output is new"
 
 
-def types(inputs: Inputs) -> Judged:
-    return _judge(gate_table.TYPES, inputs)
-
-
-def lint(inputs: Inputs) -> Judged:
-    return _judge(gate_table.LINT, inputs)
-
-
 def _judge(name: str, inputs: Inputs) -> Judged:
     """Return one evidence per checker."""
     commands = inputs.asked[name].run or _configured(name, inputs)
@@ -37,6 +30,9 @@ def _judge(name: str, inputs: Inputs) -> Judged:
         words = f"the project's top folder configures none of {names}; {_line(name)}"
         return Judged(words=words, result=evidence.ERRORED)
     return Judged(proofs=tuple(_compare(name, command, inputs) for command in commands))
+
+
+types, lint = partial(_judge, gate_table.TYPES), partial(_judge, gate_table.LINT)
 
 
 def _configured(name: str, inputs: Inputs) -> tuple[str, ...]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import functools
-import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -127,8 +126,7 @@ class ShellChecks(Struct, kw_only=True):
         if tree is None or self.proof is None:
             return made
         made = shell_command.with_extras(made, self.proof)
-        if os.path.dirname(root) in made.output:  # people know paths of their own
-            made = replace(made, output=shell_command.with_own_paths(made.output, root))
+        made = replace(made, output=shell_command.with_own_paths(made.output, root))
         if made.result in evidence.BROKEN and self.hints is not None:
             made = shell_command.with_hints(made, self.hints.of(made, environment, self.proof))
         if changed := self.proof.restore():
@@ -144,7 +142,8 @@ class ShellChecks(Struct, kw_only=True):
         from idumb.domain.plans import run_files
 
         command = made.command or ""
-        made = shell_command.with_changed(made, changed)
+        note = f"[the check changed {wording.listed(changed)}, which the commit holds; idumb restored it]"
+        made = replace(made, output=f"{made.output.rstrip()}\n{note}".lstrip(), changed=tuple(changed))
         if made.passed and (run_files.deciding(command, changed) or any(self.is_work(tree, path) for path in changed)):
             return replace(made, result=evidence.FAILED)
         line = wording.one_line(command)

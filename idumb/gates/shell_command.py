@@ -194,19 +194,10 @@ def with_extras(made: Evidence, proof: ProofCheckout) -> Evidence:
     return replace(made, weaker=tuple(weaker), locations=tuple(locations))
 
 
-def with_changed(made: Evidence, changed: Sequence[str]) -> Evidence:
-    """Return evidence that names the files of the tree that the check changed."""
-    note = f"[the check changed {wording.listed(changed)}, which the commit holds; idumb restored it]"
-    return replace(made, output=f"{made.output.rstrip()}\n{note}".lstrip(), changed=tuple(changed))
-
-
 def with_own_paths(output: str, root: str) -> str:
     """Return output that names the working tree `root` and what is beside it as a reader in his own tree would."""
-    beside = os.path.dirname(root)
-    if beside not in output:
-        return output
     first, *others = output.replace(f"{root}/", "").split(root)
     for part in others:
         is_longer = part[:1].isalnum() or part[:1] in {"_", ".", "-"}  # another folder, whose name begins alike
         first += f"{root if is_longer else '.'}{part}"
-    return first.replace(f"{beside}/", "../")
+    return first.replace(f"{os.path.dirname(root)}/", "../")
