@@ -166,7 +166,6 @@ class EngineRun:
             journal,
             self.contract,
             cast("Any", place),
-            agents,
             cast("Any", self.checks),
             RunRequest("1", **{"max_attempts": 3, **fields}),
         )

@@ -22,6 +22,9 @@ class MemoryChecks:
     def renew(self) -> None:
         pass
 
+    def given(self, _: Mapping[str, str]) -> MemoryChecks:
+        return self
+
     def start_controls(self, commands: Mapping[str, str], *, tree: str) -> None:
         pass
 

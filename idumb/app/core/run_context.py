@@ -71,7 +71,6 @@ class RunContext(Struct, frozen=True, dict=True):
     journal: Journal
     contract: contract.Contract
     workspace: Workspace
-    agents: Agents
     checks: Checks
     request: RunRequest
     locked: Locked = field(default_factory=Locked)
@@ -95,6 +94,10 @@ class RunContext(Struct, frozen=True, dict=True):
         return self.workspace.trees
 
     @cached_property
+    def agents(self) -> Agents:
+        return self.services.open_agents(self.workspace, self.run)
+
+    @cached_property
     def run(self) -> str:
         return self.state.id
 
@@ -113,10 +116,8 @@ class RunContext(Struct, frozen=True, dict=True):
 
         A person may have taken a task of an agent, or begin another task while the work of an agent waits.
         """
-        row, number = self._record(task), self.state.tasks[task.id].attempt.number
-        if row is None or row["number"] != number:  # it was killed, or never began
-            return self._at(is_here=self._is_of_person(task))
-        return self._at(is_here=row.get("in_place", False))
+        row = self.record(task)
+        return self._at(is_here=self._is_of_person(task) if row is None else row.get("in_place", False))
 
     def _is_of_person(self, task: Task) -> bool:
         return contract.in_place(self.plans[task.id], task, self.services.settings)
@@ -124,22 +125,23 @@ class RunContext(Struct, frozen=True, dict=True):
     def _at(self, *, is_here: bool) -> RunContext:
         if is_here == self.workspace.in_place:
             return self
-        services, variables = self.services, self.contract.variables
-        place = services.here if is_here else services.open_checkout()
-        agents, checks = services.open_agents(place, self.run), services.open_checks(place, self.run)
-        return replace(self, workspace=place, agents=agents, checks=checks.given(variables) if variables else checks)
+        place = self.services.here if is_here else self.services.open_checkout()
+        checks = self.services.open_checks(place, self.run).given(self.contract.variables)
+        return replace(self, workspace=place, checks=checks)
 
     def saved(self, task: Task) -> Attempt:
-        """Return the last attempt at a task that was saved. KeyError if there is none."""
-        row = self._record(task)
+        """Return the present attempt at a task as it was saved. KeyError if it was not."""
+        row = self.record(task)
         if row is None:
             raise KeyError(task.id)
         return loaded(row, task, self.plans[task.id], self.services.clock.monotonic())
 
-    def _record(self, task: Task) -> Mapping[str, Any] | None:
+    def record(self, task: Task) -> Mapping[str, Any] | None:
+        """Return the record of the present attempt at a task; None if it never began, or was killed before."""
         events = self.services.log.events(run=self.run, task=task.id, newest_first=True)
         records = (event.payload["record"] for event in events if event.kind in SAVING and "record" in event.payload)
-        return next(records, None)
+        row, number = next(records, None), self.state.tasks[task.id].attempt.number
+        return row if row is not None and row["number"] == number else None
 
     def protected(self, plan: Plan) -> tuple[str, ...]:
         """Return the globs that no task of a plan may write, with everything in nested repositories."""
@@ -153,7 +155,4 @@ def opened(services: Services, journal: Journal, contract: Contract, request: Ru
     place = services.here if request.in_place else services.open_checkout()
     is_open = any(task_state.status == outcome.RUNNING for task_state in journal.state.tasks.values())
     checks = services.open_checks(place, journal.state.id, continued=is_open and not request.accept_changed)
-    if contract.variables:
-        checks = checks.given(contract.variables)
-    agents = services.open_agents(place, journal.state.id)
-    return RunContext(services, journal, contract, place, agents, checks, request)
+    return RunContext(services, journal, contract, place, checks.given(contract.variables), request)

@@ -159,25 +159,17 @@ def record_interruption(context: RunContext, task: Task, why: str = KILLED, seco
         return
     context.checks.end_processes()
     number = task_state.attempt.number
-    took = _worked(context, task, number) if seconds is None else seconds
+    if seconds is None and (saved := context.record(task)) is not None:
+        seconds = saved["seconds"]
     left = _kept(context, task, number, task_state.work.base)
     changed = _changed(context, task, task_state.work.base, left.tree)
     files = {"left": left.tree, "touched": list(changed) if context.workspace.in_place else []}
     files |= {"snapshot": left.commit, "ref": left.ref, **questions.effect_payload(task)}
-    ended = {"status": INTERRUPTED, "error": why, "seconds": took and round(took, 3), "files": list(changed)}
+    ended = {"status": INTERRUPTED, "error": why, "seconds": seconds and round(seconds, 3), "files": list(changed)}
     context.journal.write(
         context.journal.event("attempt.interrupted", task.id, number, reason=why, **files),
         attempt_events.checkpoint(context, task, number, left, None, verdict=None, **ended),
     )
-
-
-def _worked(context: RunContext, task: Task, number: int) -> float | None:
-    """Return how long an attempt had worked when it was last saved; None if it never was."""
-    try:
-        saved = context.saved(task)
-    except KeyError:
-        return None
-    return context.services.clock.monotonic() - saved.started if saved.number == number else None
 
 
 def _kept(context: RunContext, task: Task, number: int, base: str) -> Snapshot:
