@@ -16,7 +16,7 @@ from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
 from idumb.app.ports import PromptRequest
 from idumb.app.worktree import tool_leftovers
-from idumb.domain import agent, failures, outcome, project_files, wording
+from idumb.domain import agent, failures, outcome, wording
 from idumb.domain.action import WORK
 from idumb.domain.agent import Capabilities, capabilities
 from idumb.domain.failures import FailureMessage
@@ -101,13 +101,10 @@ def changed_since(context: RunContext, attempt: Attempt, before: str) -> str:
         return "a strict plan never retries"
     context.checks.end_processes()
     present = context.work.scan(attempt.literal_paths)
-    changes = [change.path for change in context.work.changes(before, present)]
-    if any(map(project_files.LEFTOVER.search, changes)):
-        leftover = tool_leftovers.of_attempt(context, attempt, present)
-        changes = [path for path in changes if leftover(path) is None]
+    changes, _ = tool_leftovers.split(context, attempt, context.work.changes(before, present), present)
     if not changes:
         return ""
-    return f"not called again, because files changed since the call began: {wording.listed(changes)}"
+    return f"not called again, because files changed since the call began: {wording.listed(c.path for c in changes)}"
 
 
 def agent_failure(context: RunContext, name: str, result: agent.AgentResult) -> FailureMessage | None:

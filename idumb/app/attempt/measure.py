@@ -14,7 +14,7 @@ from idumb.app.core.attempt import MEASURED, Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Trees
 from idumb.app.worktree import exposed_secrets, tool_leftovers
-from idumb.domain import agent, contract, outcome, paths, project_files, settings, wording
+from idumb.domain import agent, contract, outcome, paths, settings, wording
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import Task
 from idumb.domain.proof import gate_table, ledger
@@ -73,15 +73,14 @@ def _frozen(context: RunContext, attempt: Attempt, hidden: Sequence[str] = ()) -
     In the user's own tree, only declared paths are the task's work: people edit other files at the same time. In strict
     mode, he is asked whose the others are that changed while his editor built the task.
     """
-    tree, left = context.work.scan((*attempt.literal_paths, *hidden)), tuple[str, ...]()
+    tree = context.work.scan((*attempt.literal_paths, *hidden))
     changes = context.work.changes(attempt.base, tree)
     if context.workspace.in_place:
         asks = context.strict and contract.in_editor(attempt.plan, attempt.task, context.services.settings)
         covers = paths.cover((*attempt.written, *attempt.accepted_paths))
         others = (c for c in changes if not paths.matches_any(c.path, paths.OWN_FILES))
         changes = tuple(c for c in others if asks or covers(c.path))
-    if any(project_files.LEFTOVER.search(change.path) for change in changes):
-        changes, left = tool_leftovers.split(context, attempt, changes, tree)
+    changes, left = tool_leftovers.split(context, attempt, changes, tree)
     return replace(attempt, candidate=tree, changes=changes, tool_files=left)
 
 

@@ -12,6 +12,7 @@ from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services, Trees
 from idumb.domain import project_files
+from idumb.domain.paths import is_below
 from idumb.domain.project_files import Match
 from idumb.domain.proof.ledger import Change
 from idumb.domain.runs.run import RunState
@@ -33,7 +34,7 @@ def matcher(services: Services, trees: Trees, state: RunState, tree: str, declar
     def is_tracked(root: str) -> bool:
         name = root.rstrip("/")
         in_head = head is not None and (trees.entry(head, name) is not None or trees.is_folder(head, name))
-        return in_head or any(path == name or path.startswith(f"{name}/") for path in touched)
+        return in_head or any(is_below(path, name) for path in touched)
 
     @functools.cache
     def is_complete(match: Match) -> bool:
