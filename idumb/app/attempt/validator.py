@@ -26,8 +26,6 @@ from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.judgement import Citation, ValidatorEvidence
 from idumb.domain.runs import spending
 
-HUMAN = "human"
-
 
 class Answered(Struct, frozen=True):
     """A validator's answer and its evidence; `malformed` says why it cannot be used, "" if it can."""

@@ -98,7 +98,6 @@ def present_contract(services: Services, phase: str) -> Contract | None:
 
 
 def _amendable(services: Services, state: RunState, now: Contract) -> bool:
-
     try:
         changes = since_lock(services, state, now)
     except IdumbError:

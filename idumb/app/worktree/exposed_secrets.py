@@ -25,10 +25,9 @@ def is_redacted(path: str) -> bool:
     return _REDACTED in path
 
 
-def in_any_name(services: Services, paths: Iterable[str]) -> bool:
+def in_any_name(services: Services, paths: Sequence[str]) -> bool:
     """Return whether the name of a path holds a secret, or held one before it was recorded."""
-    all_paths = tuple(paths)
-    return any(map(is_redacted, all_paths)) or bool(services.redactor.redacted(all_paths))
+    return any(map(is_redacted, paths)) or bool(services.redactor.redacted(paths))
 
 
 def why_names_fail(context: RunContext, attempt: Attempt, paths: Iterable[str]) -> str:
