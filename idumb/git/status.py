@@ -49,9 +49,10 @@ def ignored(worktree: Worktree, paths: Iterable[str]) -> frozenset[str]:
 
 def omitted(worktree: Worktree, missing: Sequence[str]) -> frozenset[str]:
     """Return those of these missing files that the user's sparse checkout omits: for git, they are as in the index."""
-    is_sparse = os.path.exists(os.path.join(worktree.git_dir, "info", "sparse-checkout"))
-    listed = git_program.output(worktree.root, ["ls-files", "-t", "-z"]) if missing and is_sparse else b""
-    return frozenset(path for path in missing if b"\0S %b\0" % os.fsencode(path) in b"\0" + listed)
+    if not missing or not os.path.exists(os.path.join(worktree.git_dir, "info", "sparse-checkout")):
+        return frozenset()
+    rows = git_program.output(worktree.root, ["ls-files", "-t", "-z"]).split(b"\0")
+    return frozenset(os.fsdecode(row[2:]) for row in rows if row.startswith(b"S ")).intersection(missing)
 
 
 def deciding(root: str, paths: Iterable[str], rules: Worktree) -> dict[str, tuple[str, str]]:

@@ -167,10 +167,11 @@ class GitTrees(Snapshots):
         Git's filters and line endings are applied. `source` is the present tree of the workspace. What the user's
         sparse checkout omits there is as in `head`.
         """
-        tree, own = tree_objects.tree_of(self.repository, head), self.paths.inside(paths)
-        present = [path for path in own if tree_objects.entry(self.repository, source, path) is not None]
-        omitted = status.omitted(self._store, [path for path in own if path not in present])
-        result = tree_objects.overlay(self.repository, tree, [(source, [p for p in own if p not in omitted])])
+        tree = tree_objects.tree_of(self.repository, head)
+        files = {path: tree_objects.entry(self.repository, source, path) for path in self.paths.inside(paths)}
+        omitted = status.omitted(self._store, [path for path, file in files.items() if file is None])
+        result = tree_objects.put(self.repository, tree, {p: file for p, file in files.items() if p not in omitted})
+        present = [path for path, file in files.items() if file is not None]
         if present and self.may_convert(tree, present):
             # git would still apply attributes that this commit removes.
             before = self.overlay(tree, source, [path for path in paths if path.endswith(_ATTRIBUTES)])
