@@ -153,7 +153,7 @@ class EngineRun:
             journal.write(self._started(services))
         self.place = self.copy
         self.checks = MemoryChecks(self.place)
-        place = _Copy(self)
+        place: Any = _Copy(self)
         place.keep()
         person = HumanAgent(Binding(HUMAN, HUMAN), Equipment(self.settings, "/workspace", _no_patch, str))
         agents = SimpleNamespace(get=lambda name: person if name == HUMAN else self.builder, forget=lambda: None)
@@ -161,16 +161,10 @@ class EngineRun:
         made.here, made.open_checkout = _Here(MemoryTrees(self.repository)), lambda: place
         made.open_proof = lambda: SimpleNamespace(renew=lambda: None, show=lambda *_: None, root="/workspace")
         made.open_agents, made.open_checks = lambda *_: agents, lambda *_: self.checks
-        context: Any = RunContext(
-            services,
-            journal,
-            self.contract,
-            cast("Any", place),
-            cast("Any", self.checks),
-            RunRequest("1", **{"max_attempts": 3, **fields}),
-        )
+        request = RunRequest("1", **{"max_attempts": 3, **fields})
+        context = RunContext(services, journal, self.contract, place, made.open_checks(), request)
         context.locked.mark = "same.mark"  # nothing changed since the lock, and a strict plan is approved
-        return cast("RunContext", context)
+        return context
 
     def run(self, **fields: Any) -> moves.Ending:
         """Recover and run in a new process."""
