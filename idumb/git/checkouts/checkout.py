@@ -371,8 +371,6 @@ def _kept_as(mark: str) -> str:
     return mark if whole else f"refs/idumb/left/{canonical_json.digest(mark)[:12]}"
 
 
-def _is_final(problem: Exception) -> bool:
+def _is_final(problem: OSError | errors.Refusal) -> bool:
     """Return whether another folder does not help."""
-    if isinstance(problem, errors.Refusal):
-        return problem.code in _FINAL
-    return isinstance(problem, OSError) and problem.errno in _FULL
+    return problem.code in _FINAL if isinstance(problem, errors.Refusal) else problem.errno in _FULL
