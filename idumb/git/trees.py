@@ -8,7 +8,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from idumb.app.ports import Conflict, Snapshot
 from idumb.domain import errors, paths
@@ -283,29 +283,18 @@ class Here:
     def __init__(self, trees: GitTrees) -> None:
         self.trees = trees
 
-    def show(self, *_: object) -> None:
-        raise AssertionError("nothing is shown in the user's own working tree")
+    def show(self, *_: object) -> NoReturn:
+        raise AssertionError("no program works in the user's own working tree")
+
+    begin = with_ignored = messages = cleaned = show
 
     def checked_out(self, tree: str, *_: object) -> str:
         return tree
 
-    def with_ignored(self, *_: object) -> str:
-        raise AssertionError("nothing is shown in place")
-
-    def cleaned(self, *_: object) -> str:
-        raise AssertionError("a person's work has no steps")
-
-    def messages(self, *_: object) -> tuple[str, ...]:
-        return ()
-
-    def begin(self, ref: str) -> None:
-        """Nothing is lost there."""
-
     def keep(self) -> None:
-        """Nothing is lost there."""
+        """Nothing was begun there, and nothing is lost."""
 
-    def end(self) -> None:
-        """Nothing was begun."""
+    end = keep
 
 
 class CheckoutTrees(GitTrees):
