@@ -62,7 +62,8 @@ def continue_with_answers(context: RunContext, task: Task) -> Attempt | None:
             context.services.reporter.note(f"{task.id}: {CHANGED}, so it begins again with them as they are")
             context.journal.append("task.reset", task.id, reason=CHANGED)
             return None
-        saved = _as_it_is_now(context, saved)
+        present = context.work.scan(saved.literal_paths)  # other tasks may have changed all other files since
+        saved = replace(saved, candidate=context.work.overlay(present, saved.candidate, saved.ledger.changed))
     subjects = {e.subject for e in judged}
     kept = (e for e in saved.evidence if e.result != evidence.WAITING or e.subject not in subjects)
     attempt = saved.reopened(evidence=(*kept, *judged), answers=(*saved.answers, *answers))
@@ -74,12 +75,6 @@ def continue_with_answers(context: RunContext, task: Task) -> Attempt | None:
         attempt = measure.decided(context, attempt, keeps=keeps)
         return pipeline.lead(context, attempt, pipeline.PROVE_AGAIN)
     return pipeline.lead(context, attempt, pipeline.JUDGE_AGAIN)
-
-
-def _as_it_is_now(context: RunContext, attempt: Attempt) -> Attempt:
-    """Return the attempt with all other files as they are now: other tasks may have changed them since."""
-    present = context.work.scan(attempt.literal_paths)
-    return replace(attempt, candidate=context.work.overlay(present, attempt.candidate, attempt.ledger.changed))
 
 
 def finish_delivery(context: RunContext, task: Task) -> Attempt | None:
@@ -150,10 +145,9 @@ KILLED = "idumb was killed during the attempt"
 def record_interruption(context: RunContext, task: Task, why: str = KILLED, seconds: float | None = None) -> None:
     """Record that an attempt was interrupted, with a checkpoint of what it left. It does not count as an attempt.
 
-    `seconds` is how long it took. Otherwise the record says how long it had worked when it was saved; without one,
-    nobody knows.
+    `context` is that in which it worked. `seconds` is how long it took. Otherwise the record says how long it had
+    worked when it was saved; without one, nobody knows.
     """
-    context = context.of(task)
     task_state = context.state.tasks[task.id]
     if task_state.work.base is None or not (task_state.attempt.running or task_state.intended):
         return

@@ -136,8 +136,8 @@ def finish_killed(services: Services, journal: Journal, contract: Contract) -> b
     from idumb.app.engine import unfinished_attempts
 
     context = run_context.opened(services, journal, contract, run_context.RunRequest(contract.phase))
-    for task in killed:
-        unfinished_attempts.record_interruption(context, contract.tasks[task])
+    for task in (contract.tasks[t] for t in killed):
+        unfinished_attempts.record_interruption(context.continuing(task), task)
     context.workspace.keep()
     return finished
 
