@@ -127,7 +127,7 @@ def role_argv(services: Services, filled: ResolvedRole) -> tuple[str, ...]:
     try:
         return tuple(services.adapters.get(filled.binding or "").describe())
     except AdapterError as problem:
-        raise Refusal(problem.code, f"Binding {filled.binding}: {problem.message}", hint=problem.hint) from problem
+        raise cannot_start(filled.binding or "", problem) from problem
 
 
 def of_approval(
