@@ -255,10 +255,10 @@ def work(task: Task, attempt: int, feedback: str = "") -> Decision:
     """
     name = "look" if task.kind == "human-verify" else "choose" if task.kind == "decision" and task.options else "do"
     criteria = (line for c in task.acceptance for line in (c.text, *c.instructions))
-    paths = wording.listed(ledger.written_paths(task.files), 20)
+    written = wording.listed(ledger.written_paths(task.files), 20)
     commands = (*(c.command for c in task.acceptance if c.command), *task.verify, *(t.command for t in task.tests))
     judged = (f"  runs   {command}" for command in dict.fromkeys(commands))
-    shown = (*criteria, *[f"  writes {paths}"] * bool(paths), *judged, *feedback.splitlines()[:20])
+    shown = (*criteria, *[f"  writes {written}"] * bool(written), *judged, *feedback.splitlines()[:20])
     question = about(name, task, attempt, shown, why=task.description or "The plan leaves this task to a person.")
     if name != "choose":
         return question
@@ -305,8 +305,8 @@ def non_goals(task: Task, attempt: int, proofs: Iterable[Evidence]) -> Iterator[
     for proof in proofs:
         if (proof.subject, proof.result) == (subject, evidence.UNPROVEN):
             lines = proof.output.splitlines()
-            paths = wording.listed(dict.fromkeys(line.partition(":")[0] for line in lines), 5)
-            yield about("non-goal", task, attempt, lines, paths=paths)
+            named = wording.listed(dict.fromkeys(line.partition(":")[0] for line in lines), 5)
+            yield about("non-goal", task, attempt, lines, paths=named)
 
 
 def validator(task: Task, attempt: int, changes: Sequence[ledger.Change], why: str = "", reply: str = "") -> Decision:

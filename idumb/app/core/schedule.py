@@ -73,10 +73,9 @@ def tries_again(task: Task, mode: str, task_state: TaskState, max_attempts: int)
         return False
     if task_state.progress.exhausted > MOST_CONTEXTS or (task_state.once and task_state.progress.attempts):
         return False
-    capabilities = agent.capabilities_of(task_state.attempt.adapter)
     if repeats_itself(task_state):
         return False
-    if capabilities.deterministic and _would_fail_again(task, task_state.attempt.failed_step):
+    if agent.capabilities_of(attempt.adapter).deterministic and _would_fail_again(task, attempt.failed_step):
         return False
     limit = None if by_person and attempt.outcome == outcome.FAILED else max_attempts
     if task.flow is not None and task.flow.retries is not None:

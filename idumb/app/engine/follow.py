@@ -157,7 +157,7 @@ def _refused(run: RunState, task: str) -> bool:
 def _question_of_failure(task: Task, state: TaskState) -> Decision | None:
     """Return the question about a failed task before it fails for good; None if nobody is asked.
 
-    That is if the plan says so, and if a precondition does not hold, unless the plan says that it blocks.
+    A person is asked if the plan says so, or if a precondition does not hold, unless the plan says that it blocks.
     """
     number, reason = state.attempt.number, state.reason
     unmet = state.attempt.outcome == outcome.REFUSED and reason.startswith(f"{questions.PRECONDITION} ")

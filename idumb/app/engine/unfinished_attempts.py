@@ -44,7 +44,7 @@ def record_expiry(context: RunContext, task: Task) -> None:
 def continue_with_answers(context: RunContext, task: Task) -> Attempt | None:
     """Continue an attempt that waited for people, with their answers; None if it must be built again.
 
-    So it is if a person has changed his own work since it was judged.
+    It must, too, if a person has changed his own work since it was judged.
     """
     saved = context.saved(task)
     if saved.deviates and not saved.excusable:  # acceptance forgives nothing else, such as a builder that timed out

@@ -246,7 +246,7 @@ class Prepared:
     ) -> tuple[str, ...]:
         """Run `run`, unless what it made for this `key` is intact; return the paths of what it made.
 
-        `others` returns the untracked paths: those that it has only afterwards were made. An environment that holds a
+        `others` returns the untracked paths: what it returns only afterwards was made. An environment that holds a
         copy of the project's sources belongs to one `tree`. If `run` fails or is killed, nothing counts, and the
         caller removes it.
         """
