@@ -79,11 +79,9 @@ def store_signature(path: str) -> list[int] | bool | None:
         descriptor = os.open(path, os.O_RDONLY)
     except FileNotFoundError:
         return None
-    try:
+    with private_folders.closing(descriptor):
         counter = os.read(descriptor, _COUNTER.stop)[_COUNTER]
         status = os.fstat(descriptor)
-    finally:
-        os.close(descriptor)
     # A journal that is not empty holds an unfinished write, or one that a crash cut short.
     journal = _stat(path + _JOURNAL)
     if journal is not None and journal[0]:

@@ -6,16 +6,17 @@ Bytes that are about to be replaced can be kept.
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 
 from idumb.system import private_folders
+from idumb.system.private_folders import FOLDER, closing
 
 TYPE_CHECKING = False  # `typing` is slow to import, and `idumb status` imports this module; type checkers know the name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
+    from contextlib import AbstractContextManager
     from typing import IO
-
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
 def write(path: str, data: bytes, *, durable: bool = True, mode: int | None = None) -> None:
@@ -24,14 +25,12 @@ def write(path: str, data: bytes, *, durable: bool = True, mode: int | None = No
     `mode` are the permission bits; None keeps those of the replaced file, else the umask's bits of 0666. The folder
     must exist. Raises OSError and leaves the old file unchanged.
     """
-    folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        write_at(folder, os.path.basename(path), data, durable=durable, mode=mode)
-    except OSError as problem:
-        problem.filename, problem.filename2 = path, None
-        raise
-    finally:
-        os.close(folder)
+    with _opened(os.path.dirname(path) or ".") as folder:
+        try:
+            write_at(folder, os.path.basename(path), data, durable=durable, mode=mode)
+        except OSError as problem:
+            problem.filename, problem.filename2 = path, None
+            raise
 
 
 def write_at(
@@ -65,12 +64,9 @@ def create(path: str, data: bytes, *, mode: int = 0o600) -> None:
 
     A crash can leave it empty or truncated, so use it only for files whose content is checked on reading.
     """
-    folder = os.open(os.path.dirname(path) or ".", os.O_RDONLY | os.O_DIRECTORY)
-    try:
+    with _opened(os.path.dirname(path) or ".") as folder:
         _fill(folder, os.path.basename(path), data, durable=True, mode=mode)
         sync(folder)
-    finally:
-        os.close(folder)
 
 
 def open_folder(top: int, parts: Iterable[str], gained: set[str] | None = None) -> int:
@@ -81,24 +77,22 @@ def open_folder(top: int, parts: Iterable[str], gained: set[str] | None = None) 
     """
     here, path = os.dup(top), ""
     for part in parts:
-        try:
+        with closing(here):
             below = _entered(here, part, path, gained)
-        finally:
-            os.close(here)
         here, path = below, f"{path}/{part}".lstrip("/")
     return here
 
 
 def _entered(here: int, part: str, path: str, gained: set[str] | None) -> int:
     try:
-        return os.open(part, _FOLDER, dir_fd=here)
+        return os.open(part, FOLDER, dir_fd=here)
     except FileNotFoundError:
         if gained is None:
             raise
     with contextlib.suppress(FileExistsError):
         os.mkdir(part, dir_fd=here)
     gained.add(path)
-    return os.open(part, _FOLDER, dir_fd=here)
+    return os.open(part, FOLDER, dir_fd=here)
 
 
 def unnamed(data: bytes) -> IO[bytes]:
@@ -120,20 +114,18 @@ def unnamed(data: bytes) -> IO[bytes]:
 
 def free_name(path: str, mark: str = "~") -> str:
     """Return `path` with the mark and the lowest number of which there is nothing."""
-    number, place = 1, f"{path}{mark}1"
-    while os.path.lexists(place):
-        number += 1
-        place = f"{path}{mark}{number}"
-    return place
+    places = (f"{path}{mark}{number}" for number in itertools.count(1))
+    return next(place for place in places if not os.path.lexists(place))
 
 
 def sync_folder(path: str) -> None:
     """Force a folder's entries to disk."""
-    folder = os.open(path, os.O_RDONLY | os.O_DIRECTORY)
-    try:
+    with _opened(path) as folder:
         sync(folder)
-    finally:
-        os.close(folder)
+
+
+def _opened(folder: str) -> AbstractContextManager[int]:
+    return closing(os.open(folder, os.O_RDONLY | os.O_DIRECTORY))
 
 
 def sync(descriptor: int) -> None:
@@ -167,8 +159,7 @@ def _mode_of(folder: int, name: str) -> int | None:
 
 def _fill(folder: int, name: str, data: bytes, *, durable: bool, mode: int | None) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    descriptor = os.open(name, flags, 0o666 if mode is None else 0o600, dir_fd=folder)
-    try:
+    with closing(os.open(name, flags, 0o666 if mode is None else 0o600, dir_fd=folder)) as descriptor:
         if mode is not None:
             os.fchmod(descriptor, mode)
         rest = memoryview(data)
@@ -176,8 +167,6 @@ def _fill(folder: int, name: str, data: bytes, *, durable: bool, mode: int | Non
             rest = rest[os.write(descriptor, rest) :]
         if durable:
             sync(descriptor)
-    finally:
-        os.close(descriptor)
 
 
 def _discard(folder: int, name: str) -> None:

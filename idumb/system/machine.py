@@ -7,7 +7,7 @@ import stat
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
-from idumb.system import process_end, process_tree, user_folders
+from idumb.system import private_folders, process_end, process_tree, user_folders
 
 _WHOLE = "pid:[4026531836]"  # Linux guarantees this number: PROC_PID_INIT_INO
 # A failed write releases its space, so some is free again afterwards.
@@ -64,11 +64,9 @@ class LocalMachine:
             descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
         except FileNotFoundError:
             return None
-        try:
+        with private_folders.closing(descriptor):
             mode = stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o700
             os.fchmod(descriptor, mode)
-        finally:
-            os.close(descriptor)
         return mode
 
     def left_processes(self) -> Sequence[tuple[int, str]]:

@@ -35,7 +35,7 @@ MANIFESTS = (
 )
 """Node, Python, Go, Cargo and others search every parent folder for these."""
 _LOCK = ".lock"
-_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPENED = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 _SHORT = 64
 """Bytes of a path in which programs can create sockets: theirs may have 104, and tests add folders and names."""
@@ -52,6 +52,15 @@ def make(path: str, *, root: str = "/") -> None:
     make(os.path.dirname(path), root=root)
     with contextlib.suppress(FileExistsError):
         os.mkdir(path, 0o700)
+
+
+@contextlib.contextmanager
+def closing(descriptor: int) -> Iterator[int]:
+    """Yield an open descriptor; close it afterwards."""
+    try:
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def unsafe(place: str, *, folder: bool = False) -> str | None:
@@ -162,10 +171,8 @@ def lock_folder(top: str) -> tuple[str, int]:
 
 def unlock_folder(folder: str, descriptor: int) -> None:
     """Remove a folder, then its lock."""
-    try:
+    with closing(descriptor):
         remove(folder)
-    finally:
-        os.close(descriptor)
 
 
 def abandoned(top: str) -> Iterator[str]:
@@ -263,11 +270,9 @@ def remove_tree(folder: str) -> None:
     if os.path.isdir(folder) and not os.path.islink(folder):
         require_no_mounts(folder)
     with contextlib.suppress(OSError):
-        above = os.open(os.path.dirname(os.path.abspath(folder)), _FOLDER)
-        try:
-            remove_at(os.path.basename(os.path.abspath(folder)), above)
-        finally:
-            os.close(above)
+        above, name = os.path.split(os.path.abspath(folder))
+        with closing(os.open(above, FOLDER)) as opened:
+            remove_at(name, opened)
 
 
 def remove_at(name: str, at: int) -> None:

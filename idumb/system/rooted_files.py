@@ -9,6 +9,7 @@ import stat
 from collections.abc import Callable, Iterator
 
 from idumb.system import atomic_write
+from idumb.system.private_folders import closing
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -58,12 +59,9 @@ class RootedFiles:
                     raise LinkInTheWay(path, name) from error
                 raise
         # `open` refuses a folder of that name and leaves the descriptor to its caller.
-        try:
+        with closing(descriptor), open(descriptor, "rb", closefd=False) as stream:
             status = os.fstat(descriptor)
-            with open(descriptor, "rb", closefd=False) as stream:
-                return stream.read(most) if stat.S_ISREG(status.st_mode) else b"", status
-        finally:
-            os.close(descriptor)
+            return stream.read(most) if stat.S_ISREG(status.st_mode) else b"", status
 
     def remove_empty_above(self, path: str) -> None:
         """Remove the folders above a path that are empty, as git does: one that is left could block a file."""
@@ -78,19 +76,15 @@ class RootedFiles:
         *parts, name = path.split("/")
         if not {"", ".", ".."}.isdisjoint((*parts, name)) or "\0" in path:
             raise OSError(errno.EINVAL, "not a path in the repository", path)
-        root = self._open_root()
-        try:
-            folder = atomic_write.open_folder(root, parts, set() if create else None)
-        except OSError as error:
-            if error.errno in {errno.ELOOP, errno.EMLINK, errno.ENOTDIR}:
-                raise LinkInTheWay(path, str(error.filename)) from error
-            raise
-        finally:
-            os.close(root)
-        try:
+        with closing(self._open_root()) as root:
+            try:
+                folder = atomic_write.open_folder(root, parts, set() if create else None)
+            except OSError as error:
+                if error.errno in {errno.ELOOP, errno.EMLINK, errno.ENOTDIR}:
+                    raise LinkInTheWay(path, str(error.filename)) from error
+                raise
+        with closing(folder):
             yield folder, name
-        finally:
-            os.close(folder)
 
     def _open_root(self) -> int:
         return os.open(self._root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
