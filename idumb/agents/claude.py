@@ -23,15 +23,6 @@ def _arguments(call: Call) -> tuple[str, ...]:
     return (*arguments, *known_agent.model(call))
 
 
-def _variables(_: Call) -> dict[str, str]:
-    # Claude Code would retry silently for minutes; idumb counts attempts, so idumb decides about retries.
-    return {
-        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
-        "CLAUDE_CODE_MAX_RETRIES": "2",
-        "DISABLE_AUTOUPDATER": "1",
-    }
-
-
 def read(output: bytes, errors: bytes) -> Report:
     """Return the last `result`. Only `is_error` counts, because `subtype` is `success` even after a total failure."""
     result: dict[str, Any] = {}
@@ -120,6 +111,11 @@ PRESET = Preset(
     lines=_lines,
     status=("auth", "status"),
     state=(".claude", ".claude.json", ".cache/claude"),
-    variables=_variables,
+    # Claude Code would retry silently for minutes; idumb counts attempts, so idumb decides about retries.
+    variables=lambda _: {
+        "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC": "1",
+        "CLAUDE_CODE_MAX_RETRIES": "2",
+        "DISABLE_AUTOUPDATER": "1",
+    },
     places=("CLAUDE_CONFIG_DIR",),
 )

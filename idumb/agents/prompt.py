@@ -14,7 +14,7 @@ from idumb.app.ports import PromptRequest
 from idumb.domain import paths, wording
 from idumb.domain.agent import BUILDER, VALIDATOR
 from idumb.domain.errors import AdapterError
-from idumb.domain.plans.plan import CHECK, VERIFY, Condition, Criterion, FileClaim, Interface, Limits, Plan, Task
+from idumb.domain.plans.plan import CHECK, VERIFY, Condition, Criterion, FileClaim, Interface, Limits, Task
 from idumb.system import shipped
 
 _EVIDENCE = '"evidence"'
@@ -120,7 +120,7 @@ def values(request: PromptRequest) -> dict[str, str]:
         "files": _bullets(map(_claim, task.files or ())) or "None: this task changes no file.",
         "interfaces": _interfaces(task),
         "postconditions": _bullets(_condition(c) for c in task.postconditions),
-        "invariants": _invariants(task, plan),
+        "invariants": _bullets(f"{i.id}: {i.text} — {wording.code(i.check)}" for i in plan.invariants_of(task)),
         "protected": _bullets(map(wording.code, dict.fromkeys((".git", ".idumb", ".planning", *request.protected)))),
         "assumptions": _bullets(plan.assumptions),
         "values": request.values,
@@ -171,10 +171,6 @@ def _interface(interface: Interface) -> str:
 def _condition(condition: Condition) -> str:
     about = {"file-contains": f" {condition.text!r}", "symbol": f" in {wording.code(condition.path or '')}"}
     return f"{condition.kind.replace('-', ' ')} {wording.code(condition.subject)}{about.get(condition.kind, '')}"
-
-
-def _invariants(task: Task, plan: Plan) -> str:
-    return _bullets(f"{i.id}: {i.text} — {wording.code(i.check)}" for i in plan.invariants_of(task))
 
 
 def _non_goal(text: str, where: Iterable[str]) -> str:
