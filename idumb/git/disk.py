@@ -8,7 +8,7 @@ import stat
 from collections.abc import Iterable
 
 from idumb.domain import errors
-from idumb.system import machine
+from idumb.system import machine, private_folders
 
 _BLOCK = 4096  # the least space that a file takes
 
@@ -53,15 +53,13 @@ def force(paths: Iterable[str]) -> None:
 def _force(path: str) -> None:
     if path in failed:
         raise failed_before(path)
-    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(descriptor)
-    except OSError as problem:
-        problem.filename = path
-        failed.add(path)
-        raise
-    finally:
-        os.close(descriptor)
+    with private_folders.closing(os.open(path, os.O_RDONLY | os.O_CLOEXEC)) as descriptor:
+        try:
+            os.fsync(descriptor)
+        except OSError as problem:
+            problem.filename = path
+            failed.add(path)
+            raise
 
 
 def force_below(root: str, paths: Iterable[str]) -> None:

@@ -14,12 +14,14 @@ import hashlib
 import os
 import stat
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from typing import NamedTuple
 
 from idumb.domain.proof.ledger import Entry
 from idumb.git.tree_objects import FILE, LINK, PROGRAM
 from idumb.system import atomic_write
+from idumb.system.private_folders import closing
 
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe would block
 _UNSUPPORTED = frozenset((errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP))
@@ -63,14 +65,9 @@ class Step(NamedTuple):
     present: Present
 
 
-@contextlib.contextmanager
-def parent(top: int, parts: list[str], gained: set[str] | None = None) -> Iterator[int]:
-    """Return a descriptor of the folder that holds the last of `parts`."""
-    folder = atomic_write.open_folder(top, parts[:-1], gained)
-    try:
-        yield folder
-    finally:
-        os.close(folder)
+def parent(top: int, parts: list[str], gained: set[str] | None = None) -> AbstractContextManager[int]:
+    """Open the folder that holds the last of `parts`, for the length of a block."""
+    return closing(atomic_write.open_folder(top, parts[:-1], gained))
 
 
 def look(top: int, path: str) -> Present:
@@ -82,10 +79,8 @@ def look(top: int, path: str) -> Present:
         return Present(None, None)
     except OSError:
         return _look_blocked(top, parts)
-    try:
+    with closing(folder):
         return look_at(Spot(folder, parts[-1]))
-    finally:
-        os.close(folder)
 
 
 def entry_below(root: str, path: str) -> Entry | None:
@@ -95,13 +90,8 @@ def entry_below(root: str, path: str) -> Entry | None:
     return None
 
 
-@contextlib.contextmanager
-def opened(root: str) -> Iterator[int]:
-    top = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        yield top
-    finally:
-        os.close(top)
+def opened(root: str) -> AbstractContextManager[int]:
+    return closing(os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
 
 
 def look_at(spot: Spot) -> Present:

@@ -198,13 +198,10 @@ class Folder:
     @contextlib.contextmanager
     def opened(self) -> Iterator[int]:
         """Give a descriptor of the folder. Raises Tampered if another one is there."""
-        descriptor = os.open(self.path, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
-        try:
+        with private_folders.closing(os.open(self.path, private_folders.FOLDER)) as descriptor:
             if not self._known.startswith(f"{os.fstat(descriptor).st_ino} "):
                 raise Tampered(self.path)
             yield descriptor
-        finally:
-            os.close(descriptor)
 
     def _present(self) -> str:
         try:

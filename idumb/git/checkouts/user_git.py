@@ -136,8 +136,7 @@ class VisibleGit:
         with contextlib.suppress(FileNotFoundError):
             private_folders.remove_at(GIT, opened)
         os.mkdir(GIT, dir_fd=opened)
-        at = os.open(GIT, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=opened)
-        try:
+        with private_folders.closing(os.open(GIT, private_folders.FOLDER, dir_fd=opened)) as at:
             for folder in sorted(paths.folders_above(self._files).union(_FOLDERS)):
                 os.mkdir(folder, dir_fd=at)
             files = dict(self._files)
@@ -149,8 +148,6 @@ class VisibleGit:
                     os.open(name, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o644, dir_fd=at), "wb"
                 ) as target:
                     target.write(content)
-        finally:
-            os.close(at)
 
 
 def messages(top: int, head: str | None) -> tuple[str, ...]:
