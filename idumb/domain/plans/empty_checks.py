@@ -93,7 +93,7 @@ def why_sure(text: str) -> str:
     return f"`{_decider(pipes, fails=True)}` decides, and it always succeeds"
 
 
-def _pipes(text: str) -> _Pipes:
+def _pipes(text: str, depth: int = 0) -> _Pipes:
     """Return the pipes of a check, joined by `&&`, `||`, `;` and `&`; none if it is not a flat list of them.
 
     A shell that runs a text, as in `bash -ec '…'`, is that text. So is a group that the check begins with.
@@ -102,9 +102,9 @@ def _pipes(text: str) -> _Pipes:
         text = shell.without_group(text.strip()) or text
     flat = shell.read(text).flat
     words = flat[0].own if len(flat) == 1 and not flat[0].negated else []
-    if words and (words[0] == "eval" or programs.has_trait(words[0], programs.SHELL)):
+    if words and depth < shell.MOST_NESTED and (words[0] == "eval" or programs.has_trait(words[0], programs.SHELL)):
         inner, ends = shell.inner_script(words), any(re.fullmatch(r"-[a-z]*e[a-z]*", word) for word in words)
-        return _pipes("set -e\n" * ends + inner) if inner is not None and "pipefail" not in text else ()
+        return _pipes("set -e\n" * ends + inner, depth + 1) if inner is not None and "pipefail" not in text else ()
     if not flat or len(flat) > _MOST or flat[-1].after not in _ENDS or any(map(_is_opaque, flat)):
         return ()
     return [*_split(flat, (*_JOINS, *_ENDS))]

@@ -76,6 +76,7 @@ JUDGING = (
     "pytest || ",
     "(" * 5_000,
     "( " * 5_000 + ")" * 5_000,
+    "eval " * 3_000 + "'pytest || true'",
     "(cd web && npm test) && (cd api && pytest)",
     "(pytest; exit 0) && make test",
 )
