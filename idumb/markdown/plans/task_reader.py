@@ -80,18 +80,10 @@ def _usable(name: str, field: Field, node: Node, place: Place) -> bool:
     if node.value and node.items and not field.both:
         place.report("field.two-places", place.at, node.value)
         return False
-    strays = [*node.strays, *(fence.start for fence in node.fences if not field.fences)]
-    strays += _strays(node.items if name != "acceptance" else [], fences=not field.fences)
+    strays = node.others(fences=field.fences, deep=name != "acceptance")
     if strays:
         place.report("field.unexpected-content", min(strays))
     return not strays
-
-
-def _strays(items: list[Node], *, fences: bool) -> Iterator[int]:
-    """Yield where something is below bullets, at any depth, that is no bullet."""
-    for item in items:
-        yield from (*item.strays, *(fence.start for fence in item.fences if fences))
-        yield from _strays(item.items, fences=fences)
 
 
 def _usable_yaml(name: str, field: Field, node: Node, place: Place) -> bool:

@@ -64,16 +64,19 @@ class Node(Struct):
         for item in self.items:
             yield item.text
 
+    def others(self, *, fences: bool, deep: bool) -> list[int]:
+        """Return where something is below that is no bullet, nor one of the `fences` that may be there."""
+        below = [at for item in self.items if deep for at in item.others(fences=fences, deep=True)]
+        return [*self.strays, *(fence.start for fence in self.fences if not fences), *below]
+
     @property
     def is_none(self) -> bool:
         """Whether the value is `none`, `[]` or `-`."""
         if self.items:
-            return not self.value and len(self.items) == 1 and _says_none(self.items[0])
+            only = self.items[0]
+            alone = len(self.items) == 1 and not self.value and not only.items
+            return alone and only.value.casefold() in {"none", "[]"}
         return self.kind == LIST or self.value.casefold() in {"none", "[]", "-"}
-
-
-def _says_none(item: Node) -> bool:
-    return item.value.casefold() in {"none", "[]"} and not item.items
 
 
 def is_text(node: Node | None) -> TypeGuard[Node]:
