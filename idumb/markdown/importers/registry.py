@@ -46,11 +46,9 @@ def opened(source: Sources, kind: str | None = None, tag: str = "") -> SourcePla
     plans = names[:1] or [name for name in every if name.endswith("PLAN.md")]
     if len(plans) == 1:
         plan = _read(source, plans[0], kind, tag)
-        rows = (
-            (posixpath.normpath(f"{source.path}/{name}"), 1, "a file of its own; import it alone") for name in every
-        )
-        others = () if "" in source.files else (row for row in rows if row[0] != plan.path)
-        return replace(plan, unread=(*plan.unread, *others))
+        others = (posixpath.normpath(f"{source.path}/{name}") for name in every if plans != [""])
+        rows = ((path, 1, "a file of its own; import it alone") for path in others if path != plan.path)
+        return replace(plan, unread=(*plan.unread, *rows))
     if plans:
         raise _unknown(source.path, f"has {len(plans)} plans: import one", posixpath.join(source.path, plans[0]))
     raise _unknown(source.path, "names no plan of a known tool")
