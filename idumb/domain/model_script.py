@@ -110,11 +110,8 @@ OVER = Answer("There is nothing more to do.")
 def choose(script: Script, request: ModelRequest, used: Mapping[int, int]) -> ChosenAnswer:
     """Return the answer to a request. The first matching rule that is not used up decides."""
     for index, rule in enumerate(script.rules):
-        if _fits(rule, request) and (rule.times is None or used.get(index, 0) < rule.times):
+        fits = rule.tools in {None, request.tools} and all(text in request.prompt for text in rule.when)
+        if fits and (rule.times is None or used.get(index, 0) < rule.times):
             answer = rule.answers[request.answered] if request.answered < len(rule.answers) else OVER
             return ChosenAnswer(index, request.answered, answer)
     return ChosenAnswer(None, request.answered, UNSCRIPTED)
-
-
-def _fits(rule: Rule, request: ModelRequest) -> bool:
-    return rule.tools in {None, request.tools} and all(text in request.prompt for text in rule.when)

@@ -46,12 +46,11 @@ def checks_of_task(task: Task, plan: Plan | None = None) -> tuple[Check, ...]:
         *(Check(f"verify {i}", command, command) for i, command in enumerate(task.verify, 1)),
         *(Check(f"test {i} after", t.intent or t.command, t.command) for i, t in enumerate(task.tests, 1)),
         *(Check(f"invariant {i.id}", i.text, i.check) for i in (plan.invariants_of(task) if plan else ())),
-        *(_postcondition(f"postcondition {i}", c) for i, c in enumerate(task.postconditions, 1)),
+        *(
+            Check(f"postcondition {i}", c.subject, c.subject if c.kind == "command" else None, c)
+            for i, c in enumerate(task.postconditions, 1)
+        ),
     )
-
-
-def _postcondition(subject: str, condition: Condition) -> Check:
-    return Check(subject, condition.subject, condition.subject if condition.kind == "command" else None, condition)
 
 
 def checks_of_phase(plans: Sequence[Plan]) -> tuple[Check, ...]:

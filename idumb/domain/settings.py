@@ -122,7 +122,8 @@ class GitSettings(Struct, frozen=True):
         A value becomes one line, without characters that could control a terminal.
         """
         text, own = self._text_and_trailers()
-        text, own = (_FIELD.sub(lambda match: _one_line(values[match[0][1:-1]]), part) for part in (text, own))
+        lines = {name: "".join(c if c.isprintable() else " " for c in value) for name, value in values.items()}
+        text, own = (_FIELD.sub(lambda match: lines[match[0][1:-1]], part) for part in (text, own))
         last = own + "".join(f"{name}: {value}\n" for name, value in trailers.items())
         return "\n\n".join(filter(None, (text, body, last)))
 
@@ -363,10 +364,6 @@ class Settings(Struct, frozen=True):
 
 
 T = TypeVar("T")
-
-
-def _one_line(text: str) -> str:
-    return "".join(c if c.isprintable() else " " for c in text)
 
 
 def _without_outside(by_role: Mapping[str, T]) -> dict[str, T]:

@@ -110,7 +110,7 @@ def _own_proof(case: Case, plan: Plan, task: Task) -> tuple[str, Proving] | None
         path = _own_file(check.command, written)
         if path:
             own.append((path, check))
-        elif not _is_presence(check.command):
+        elif not _PRESENCE.issuperset(name for part in shell.read(check.command).commands for name in part.started):
             return None
     return own[0] if own else None
 
@@ -132,10 +132,6 @@ def _decides_suite(path: str, suite: str) -> bool:
     if paths.has_wildcard(path) or name == "conftest.py":
         return is_inside and run_files.is_test(path)
     return name.endswith("_test.go") and folder == suite != ""
-
-
-def _is_presence(command: str) -> bool:
-    return all(name in _PRESENCE for part in shell.read(command).commands for name in part.started)
 
 
 def programs_of_checks(case: Case) -> Hits:

@@ -157,18 +157,13 @@ def asks_about_non_goals(settings: Settings, *, strict: bool) -> bool:
 
 def rules(settings: Settings) -> tuple[Rule, ...]:
     """Return the rules of the validator and the gates, and of other roles that the configuration names."""
-    names = (*(n for n in KNOWN if n in _ALWAYS or n in settings.gates), *own_gates(settings))
+    names = (*(n for n in KNOWN if n in _ALWAYS or n in settings.gates), *(n for n in settings.gates if n not in KNOWN))
     return tuple(rule(settings, name) for name in names)
 
 
 def run_commands(settings: Settings) -> bool:
     """Return whether the configuration names a gate that runs something of the project's."""
     return any(name in WITH_COMMANDS or name not in KNOWN for name in settings.gates)
-
-
-def own_gates(settings: Settings) -> tuple[str, ...]:
-    """Return the names of the project's own gates, in the order of the configuration."""
-    return tuple(name for name in settings.gates if name not in KNOWN)
 
 
 def level_limits_time(settings: Settings, role: str) -> bool:

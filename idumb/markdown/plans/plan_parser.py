@@ -52,9 +52,7 @@ def parse(data: bytes, path: str, others: Sequence[bytes] = ()) -> ParsedPlan:
     scanned = blocks.scan(source, head.end_line)
     _long_lines(source, head.end_line, scanned)
     plan = _plan(data, path, head, scanned, source)
-    if not source.any_error:
-        return ParsedPlan(plan, source.sorted(), text, plan)
-    return ParsedPlan(None, source.sorted(), text, plan)
+    return ParsedPlan(None if source.any_error else plan, source.sorted(), text, plan)
 
 
 def decoded(data: bytes, path: str, others: Sequence[bytes] = ()) -> Source:

@@ -132,7 +132,8 @@ class _State(StateBlock):
         self.raw = source.lines[first:]
         super().__init__("\n".join(self.raw), _MD, {}, [])
         self.begins = list(self.bMarks)
-        self.comments = {n for n, line in enumerate(self.raw) if "<!--" in line and _starts_comment(line)}
+        begun = ((n, line) for n, line in enumerate(self.raw) if "<!--" in line)
+        self.comments = {n for n, line in begun if line.lstrip(" \t>").startswith("<!--")}
         self.heading: Token | None = None  # the last one of level 1 or 2 outside lists and quotes
         self.pieces: list[Piece] = []
 
@@ -209,10 +210,6 @@ class _State(StateBlock):
         elif rest := _COMMENT.sub("", raw[last][end + 3 :]).strip(" \t"):
             self.source.report("comment.text-after", begin, rest)
         return last + 1
-
-
-def _starts_comment(line: str) -> bool:
-    return line.lstrip(" \t>").startswith("<!--")
 
 
 def _yaml_item(state: StateBlock, line: int, end: int, silent: bool) -> bool:  # noqa: FBT001
@@ -312,7 +309,8 @@ class _Tree:
 
     def _texts(self, block: Block, inner: Token) -> None:
         """Read the lines of a heading or paragraph."""
-        block.pieces = _unindented(inner.meta["pieces"])
+        pieces = inner.meta["pieces"]
+        block.pieces = [Piece(bare := text.lstrip(" \t"), at + len(text) - len(bare)) for text, at in pieces]
         if block.mark[:1] == "#":
             line = self.source.lines[block.line]
             block.indent = line.find("#")
@@ -331,10 +329,6 @@ class _Tree:
         if not block.closed:
             self.source.report("fence.never-closed", block.start, block.mark + block.info, accepted=block.mark)
             block.end_line = len(self.source.lines) if block.top else block.end_line
-
-
-def _unindented(pieces: list[Piece]) -> list[Piece]:
-    return [Piece(bare := text.lstrip(" \t"), at + len(text) - len(bare)) for text, at in pieces]
 
 
 def _cut_comments(paragraph: Block, source: Source) -> None:
