@@ -101,7 +101,6 @@ NO_GO = "?   \tex/d\t[no test files]\n"
 GO = "ok  \tex/a\t0.004s\n"
 GO_EMPTY = "ok  \tex/c\t(cached) [no tests to run]\n"
 
-
 NONE = (
     ("pytest", PYTEST.format("no tests ran"), "pytest ran no test"),
     ("pytest -q tests/test_a.py", "no tests ran in 0.01s\n", "pytest ran no test"),
