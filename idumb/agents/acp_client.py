@@ -14,7 +14,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from idumb.agents import answers
-from idumb.domain import canonical_json
 
 VERSION = 1
 LONGEST_LINE = 16 * 1024 * 1024
@@ -146,11 +145,8 @@ class Client(Struct):
         return replies
 
     def _line(self, line: bytes) -> bytes:
-        try:
-            message = canonical_json.decode(line)
-        except ValueError:
-            return b""
-        if not isinstance(message, dict):
+        message = next(answers.objects(line), None)
+        if message is None:
             return b""
         try:
             if "method" in message:
