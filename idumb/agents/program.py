@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 import stat
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ from typing import Any
 from msgspec import Struct
 from msgspec.structs import replace
 
-from idumb.agents.adapter import Adapter, Equipment
+from idumb.agents.adapter import Adapter, Equipment, sandboxed
 from idumb.agents.answers import StateFileWatch
 from idumb.app.ports import Hear
 from idumb.domain import agent, failures, outcome
@@ -107,9 +108,7 @@ class ProgramAgent(Adapter):
         """
         level = ""
         if self._equipment.settings.sandboxed:
-            from idumb.agents import adapter
-
-            place = adapter.sandboxed(request, self._equipment, inputs.folder, state)
+            place = sandboxed(request, self._equipment, inputs.folder, state)
             argv = (*place.argv, *in_sandbox(argv)) if place.argv else argv
             environment, level = {**environment, **place.variables}, place.level
         finished = child_process.run(
@@ -249,8 +248,6 @@ def installed_version(program: str) -> str:
             return version
         if os.path.basename(folder) == "node_modules":
             break
-    import hashlib
-
     try:
         with open(real, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()[:12]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from importlib import import_module
 
 from idumb.agents.adapter import Equipment
 from idumb.app.ports import Agent
@@ -39,7 +40,6 @@ class AgentRegistry:
     """The `Agents` port: one adapter per binding, created on first use."""
 
     def __init__(self, equipment: Equipment) -> None:
-        self._settings = equipment.settings
         self._equipment = equipment
         self._adapters: dict[str, Agent] = {}
 
@@ -53,11 +53,12 @@ class AgentRegistry:
         return self._adapters[binding]
 
     def _make(self, name: str) -> Agent:
-        chosen = self._settings.bindings.get(name)
+        bindings = self._equipment.settings.bindings
+        chosen = bindings.get(name)
         if chosen is None and name in BUILT_IN:
             chosen = Binding(name, name)
         if chosen is None:
-            near = nearest(name, [*self._settings.bindings, *BUILT_IN])
+            near = nearest(name, [*bindings, *BUILT_IN])
             raise InputError(
                 "agent.unknown-binding",
                 f"No binding {name} in .idumb/config.yaml.",
@@ -96,8 +97,6 @@ def named_secret() -> dict[str, str]:
 
 def _adapter(name: str) -> Make:
     if name in ADAPTERS:
-        from importlib import import_module
-
         module, _, adapter = ADAPTERS[name].rpartition(".")
         built_in: Make = getattr(import_module(f"idumb.agents.{module}"), adapter)
         return built_in

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import time
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 from msgspec import Struct
 from msgspec.structs import replace
 
-from idumb.agents.adapter import Adapter, ApplyPatch, Equipment, Redact
+from idumb.agents.adapter import Adapter, ApplyPatch, Equipment, Redact, Sandboxed, sandboxed
 from idumb.agents.program import last_words, not_started, scratch, with_request
 from idumb.agents.workspace_files import LARGEST, FileProblem, WorkspaceFiles
 from idumb.domain import outcome, paths
@@ -20,9 +21,6 @@ from idumb.domain.plans import step_effects
 from idumb.domain.plans.plan import Step, Task
 from idumb.domain.settings import Binding
 from idumb.system import child_process
-
-if TYPE_CHECKING:
-    from idumb.agents.adapter import Sandboxed
 
 _PROGRAM = "run"
 """The tool that starts a program."""
@@ -72,10 +70,8 @@ class StepsAgent(Adapter):
         """Open the sandbox of the programs that the steps start; None if none is configured or needed."""
         if not self._equipment.settings.sandboxed or all(step.tool != _PROGRAM for step in task.steps):
             return None
-        from idumb.agents import adapter
-
         own = stack.enter_context(scratch(self._equipment.inputs))
-        return adapter.sandboxed(request, self._equipment, own, ())
+        return sandboxed(request, self._equipment, own, ())
 
     def _make_calls(
         self, request: AgentRequest, task: Task, files: WorkspaceFiles, launcher: Sandboxed | None
@@ -143,8 +139,6 @@ def _short_value(value: Any, redact: Redact) -> Any:
         data = value.encode("utf-8", "surrogatepass")
         if len(data) <= LONGEST_ARGUMENT:
             return redact(value)
-        import hashlib
-
         return {"sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
     if isinstance(value, list | tuple):
         return [_short_value(item, redact) for item in value]

@@ -13,7 +13,7 @@ from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 from idumb import __version__
-from idumb.agents import registry
+from idumb.agents import registry, transcript
 from idumb.agents.adapter import Equipment
 from idumb.composition import before_services
 from idumb.composition.kept_plans import KeptPlans
@@ -343,8 +343,6 @@ class Container:
 
     def transcripts(self, run: str, task: str, attempt: int) -> Mapping[str, str]:
         """What the agents of an attempt did, by role."""
-        from idumb.agents import transcript
-
         return transcript.kept(self.transcripts_of(run), task, attempt)
 
     def transcripts_of(self, run: str) -> str:

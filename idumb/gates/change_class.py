@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import logging
+import warnings
 from collections.abc import Iterator, Sequence
 from pathlib import PurePosixPath
 from typing import Any, NamedTuple
@@ -120,8 +121,6 @@ def _compare(module: str, before: str, after: str) -> list[Difference] | None:
     once, now = (python_source.read(text, _plain) for text in (before, after))
     if once is None or now is None:
         return None
-    import warnings
-
     import griffe
 
     logging.getLogger("griffe").setLevel(logging.CRITICAL)  # about names that other files define

@@ -9,7 +9,6 @@ import contextlib
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
@@ -17,10 +16,7 @@ from idumb.domain import canonical_json
 from idumb.domain.paths import is_below
 from idumb.domain.settings import PRIVATE_HOME, USER_HOME
 from idumb.gates import toolchains
-from idumb.system import escaping
-
-if TYPE_CHECKING:
-    from idumb.system.private_folders import TemporaryFolder
+from idumb.system import escaping, private_folders
 
 _NAME = "idumb"
 """Of the folder in TMPDIR that has the private folders of checks."""
@@ -94,7 +90,7 @@ class CheckEnvironment:
     ) -> None:
         self._inputs = inputs
         self._git_settings = git_settings
-        self._session: TemporaryFolder | None = None
+        self._session: private_folders.TemporaryFolder | None = None
         self._number = 0
         self._weaker = (
             *((_HOME,) if inputs.home_of_checks == USER_HOME else ()),
@@ -170,8 +166,6 @@ class CheckEnvironment:
 
         `present` are paths that git ignores and that are in `root` all the same.
         """
-        from idumb.system import private_folders
-
         private, changed = self._new_folder(), self._changed(command)
         try:
             self._make(private)
@@ -200,8 +194,6 @@ class CheckEnvironment:
     def _new_folder(self) -> str:
         """Return the path of the private folders of the next check."""
         if self._session is None:
-            from idumb.system import private_folders
-
             self._session = private_folders.TemporaryFolder(_NAME, tuple(self._inputs.inside))
         self._number += 1
         return f"{self._session.path}/{self._number}"

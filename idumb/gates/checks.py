@@ -11,6 +11,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from idumb.domain import canonical_json, wording
+from idumb.domain.plans import run_files
 from idumb.domain.plans.plan import Condition
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import NOT_RUN, Evidence
@@ -139,8 +140,6 @@ class ShellChecks(Struct, kw_only=True):
         It proves nothing if it changed what it judges: the work, or what decides its result. Else it proves less, as
         do later checks, which may use what it made of the changed files.
         """
-        from idumb.domain.plans import run_files
-
         command = made.command or ""
         note = f"[the check changed {wording.listed(changed)}, which the commit holds; idumb restored it]"
         made = replace(made, output=f"{made.output.rstrip()}\n{note}".lstrip(), changed=tuple(changed))

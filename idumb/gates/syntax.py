@@ -6,6 +6,9 @@ files of test data, and text that only a newer parser than idumb's own can read.
 
 from __future__ import annotations
 
+import ast
+import json
+import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
@@ -83,9 +86,6 @@ def _is_template(path: str, text: str) -> bool:
 
 
 def _python(text: str) -> Problem | None:
-    import ast
-    import warnings
-
     try:
         with warnings.catch_warnings(action="ignore"):  # about escapes in the user's strings
             ast.parse(text)
@@ -148,8 +148,6 @@ def _json(text: str) -> Problem | None:
 
 
 def _strict_json(text: str) -> Problem | None:
-    import json
-
     try:
         json.loads(text, parse_int=str, parse_float=str)
     except json.JSONDecodeError as problem:

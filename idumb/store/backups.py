@@ -11,6 +11,7 @@ head: a trigger of the database requires it. Kinds of `KEPT_OF_ARCHIVED` stay.
 from __future__ import annotations
 
 import contextlib
+import io
 import itertools
 import json
 import os
@@ -237,7 +238,6 @@ def archive(folder: str, events: Sequence[Row]) -> dict[str, Any] | None:
     Return the payload of `log.archived`; None if the events are no chain, or the file has others. Raises OSError.
     """
     import gzip
-    import io
 
     first, last = events[0], events[-1]
     record = {
