@@ -275,13 +275,17 @@ def consent_paths(contract: Contract) -> tuple[str, ...]:
 
 def replaced(contract: Contract, done: Collection[str]) -> dict[str, str]:
     """Return the criteria that finished tasks replace, as `T1-01/AC-1`, each with the task that does."""
-    return {name: task.id for task in contract.tasks.values() if task.id in done for name in task.replaces}
+    finished = frozenset(done)
+    return {name: task.id for task in contract.tasks.values() if task.id in finished for name in task.replaces}
 
 
-def without_replaced(contract: Contract, task: Task, done: Collection[str]) -> Task:
-    """Return a task as the final tree must prove it: without the criteria that finished tasks replace."""
+def without_replaced(contract: Contract, tasks: Iterable[str], done: Collection[str]) -> list[Task]:
+    """Return tasks as the final tree must prove them: without the criteria that finished tasks replace."""
     gone = replaced(contract, done)
-    return replace(task, acceptance=tuple(c for c in task.acceptance if f"{task.id}/{c.id}" not in gone))
+    return [
+        replace(task, acceptance=tuple(c for c in task.acceptance if f"{task.id}/{c.id}" not in gone))
+        for task in map(contract.tasks.__getitem__, tasks)
+    ]
 
 
 def task_digest(task: Task) -> str:

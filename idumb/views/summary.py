@@ -144,7 +144,7 @@ def _proof(contract: Contract, ids: Sequence[str], evidence: Evidence, clone: Se
     `weaker` is what the recorded checks had and a clone of a stranger has not.
     """
     plans = contract.plan_by_task()
-    standing = [contracts.without_replaced(contract, contract.tasks[id], ids) for id in ids]
+    standing = contracts.without_replaced(contract, ids, ids)
     checks = [(task.id, check) for task in standing for check in rerun.checks_of_task(task, plans[task.id])]
     checks += [("phase", check) for check in rerun.checks_of_phase(contract.plans)]
     commands = rerun.shell_lines(checks)

@@ -84,7 +84,7 @@ def of_tasks(phase: Phase, gathered: Sequence[Evidence]) -> tuple[list[Evidence]
     services, contract, checks, state = phase.services, phase.contract, phase.checks, phase.journal.state
     tests, others, repeated = list[Evidence](), list[Evidence](), {e.command for e in gathered}
     done = [id for id, one in state.tasks.items() if one.status in outcome.DONE]
-    for task in (contracts.without_replaced(contract, each, done) for each in contract.tasks.values()):
+    for task in contracts.without_replaced(contract, contract.tasks, done):
         status = state.tasks[task.id].status
         own = [c for c in rerun.checks_of_task(task) if c.is_test or status == outcome.COMPLETED]
         if status not in outcome.DONE or all(c.condition is None and c.command in repeated for c in own):

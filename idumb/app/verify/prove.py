@@ -121,7 +121,7 @@ def _of_run(proof: Proof, state: RunState, task: TaskState, place: Place, *, who
     declared = proof.contract.tasks[task.id]
     if whole:
         done = [id for id, one in state.tasks.items() if one.status in outcome.DONE]
-        declared = contracts.without_replaced(proof.contract, declared, done)
+        [declared] = contracts.without_replaced(proof.contract, [task.id], done)
     # The evidence of the attempt that completed it, perhaps in an earlier run.
     made_in = run_lookup.attempting_run(proof.services, state, task.id).id
     number = task.checkpoint.attempt if task.checkpoint is not None else task.attempt.number
@@ -246,7 +246,7 @@ def _require_consent(services: Services, contract: Contract, task: str | None, a
 
 
 def _of_head(proof: Proof, id: str, place: Place, *, accepted: bool) -> Row:
-    declared = contracts.without_replaced(proof.contract, proof.contract.tasks[id], proof.contract.order)
+    [declared] = contracts.without_replaced(proof.contract, [id], proof.contract.order)
     if place.commit is None and not accepted:
         return fresh_clone.row(id, outcome.COMPLETED, place, fresh_clone.NO_COMMIT, _NO_COMMIT)
     rows = fresh_clone.run_again(proof, rerun.checks_of_task(declared, proof.contract.plan_of(id)), {})

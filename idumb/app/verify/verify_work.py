@@ -163,8 +163,8 @@ def _gather(services: Services, journal: Journal, contract: Contract, *, asks: b
 def _decide(services: Services, contract: Contract, state: RunState, findings: Findings) -> Verdict:
     """Return the verdict; no answer of a person can make an unfinished run pass."""
     blocking, statuses = [o for o in findings.opinions if _blocks(services, o.role)], findings.statuses
-    completed = (contract.tasks[task] for task in findings.done if statuses[task] == outcome.COMPLETED)
-    as_left = (contracts.without_replaced(contract, task, findings.done) for task in completed)
+    completed = [task for task in findings.done if statuses[task] == outcome.COMPLETED]
+    as_left = contracts.without_replaced(contract, completed, findings.done)
     weak = [
         *verdict.uncovered(findings.proofs),
         *verdict.regressed(findings.regressions),

@@ -108,6 +108,21 @@ def test_of_many_unknown_dependencies_the_first_hundred_are_reported_in_linear_t
     assert_linear(codes, given)
 
 
+def test_what_finished_tasks_replace_is_left_out_of_the_others_in_linear_time() -> None:
+    whole = assembled(plan("01", task("T1-01")), settings=AGENT)
+
+    def given(count: int) -> contract.Contract:
+        replaced = ((), *((f"T1-{number:05}/AC-1",) for number in range(count - 1)))
+        tasks = {f"T1-{number:05}": task(f"T1-{number:05}", replaces=replaced[number]) for number in range(count)}
+        return replace(whole, tasks=tasks, order=tuple(tasks))
+
+    def proven(made: contract.Contract) -> list[Task]:
+        return contract.without_replaced(made, made.order, made.order)
+
+    assert [len(each.acceptance) for each in proven(given(3))] == [0, 0, 1]
+    assert_linear(proven, given)
+
+
 def test_the_hash_changes_with_every_plan_byte_and_a_setting() -> None:
     base = [plan("01", task("T1-01"))]
     hashes = {
