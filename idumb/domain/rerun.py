@@ -20,6 +20,8 @@ NOT_RUN = "not_run"
 CHANGED_COMMAND = "changed_command"
 STILL_FAILS = "still_fails"
 FAILS = frozenset({NOW_FAILS, STILL_FAILS})
+"""Results of a check; then those of a task or of a phase."""
+PROVEN, MISMATCH, NO_COMMIT, NOTHING_TO_RUN = "proven", "mismatch", "no_commit", "nothing_to_run"
 
 
 class Check(Struct, frozen=True):
@@ -83,6 +85,13 @@ def compare(recorded: str | None, now: Evidence) -> str:
     if now.result == recorded:
         return SAME
     return NOW_PASSES if now.passed else NOW_FAILS
+
+
+def result_of(checks: Sequence[Mapping[str, Any]]) -> str:
+    """Return the result of a task or a phase: a mismatch if a check fails, proven if at least one passes."""
+    if any(row["result"] in FAILS for row in checks):
+        return MISMATCH
+    return PROVEN if any(row["now"] == evidence.PASSED for row in checks) else NOTHING_TO_RUN
 
 
 def shell_lines(checks: Iterable[tuple[str, Check]]) -> list[str]:

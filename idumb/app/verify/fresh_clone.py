@@ -14,13 +14,11 @@ from idumb.domain import errors, rerun, wording
 from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.errors import Refusal
-from idumb.domain.proof.evidence import PASSED, Evidence
+from idumb.domain.proof.evidence import Evidence
 from idumb.domain.rerun import Check
 
 if TYPE_CHECKING:
     from idumb.git.checkouts.checkout import Checkout
-
-PROVEN, MISMATCH, NO_COMMIT, NOTHING_TO_RUN = "proven", "mismatch", "no_commit", "nothing_to_run"
 
 Row = dict[str, Any]
 
@@ -118,13 +116,6 @@ def not_rerun(subject: str, text: str, why: str, recorded: str | None = None, co
     return {**shown, "now": None, "exit_code": None, "output": "", "seconds": 0.0, "result": rerun.NOT_RUN, "why": why}
 
 
-def result_of_task(checks: Sequence[Mapping[str, Any]]) -> str:
-    """Return the result of a task: a mismatch if a check fails, proven if at least one passes."""
-    if any(row["result"] in rerun.FAILS for row in checks):
-        return MISMATCH
-    return PROVEN if any(row["now"] == PASSED for row in checks) else NOTHING_TO_RUN
-
-
 def row(id: str, status: str, place: Place | None, result: str, why: str = "", checks: Sequence[Row] = ()) -> Row:
     return {"id": id, "status": status, "result": result, **_named(place), "why": why, "checks": list(checks)}
 
@@ -135,18 +126,18 @@ def _named(place: Place | None) -> Row:
 
 
 def unproven(rows: Sequence[Row]) -> list[str]:
-    return [row["id"] for row in rows if row["result"] in (MISMATCH, NO_COMMIT)]
+    return [row["id"] for row in rows if row["result"] in (rerun.MISMATCH, rerun.NO_COMMIT)]
 
 
 def answer(phase: str, run: str | None, place: Place | None, again: Rerun, ways: Sequence[Action | str]) -> Result:
     """Return the answer of `prove`; `ways` are the commands that help if something is not proven."""
     failing = (row["subject"] for row in again.criteria if row["result"] in rerun.FAILS)
     wrong = [*unproven(again.tasks), *failing]
-    reran = any(row["now"] == PASSED for row in again.checks)
-    data = {"phase": phase, "run": run, **_named(place), "proven": reran and not wrong}
+    proven = rerun.result_of(again.checks) == rerun.PROVEN and not wrong
+    data = {"phase": phase, "run": run, **_named(place), "proven": proven}
     data |= {"tasks": list(again.tasks), "criteria": list(again.criteria)}
     warnings = tuple(dict.fromkeys(again.notes))
-    if data["proven"]:
+    if proven:
         return Result(data, warnings=warnings)
     words = "Nothing is proven: the plan has no check that can be rerun."
     if wrong:

@@ -69,7 +69,7 @@ def _prove_run(services: Services, phase: str, task: str | None) -> Result:
     chosen = _chosen(state, contract, task)
     phase_grants.require_ran(services, contract, state)
     why = "neither a commit nor a checkpoint has its work"
-    rows = {one.id: fresh_clone.row(one.id, one.status, None, fresh_clone.NO_COMMIT, why) for one in chosen}
+    rows = {one.id: fresh_clone.row(one.id, one.status, None, rerun.NO_COMMIT, why) for one in chosen}
     again = Rerun(())
     place = run_lookup.place_of_run(services, state) if task is None else run_lookup.place_of_task(state, chosen[0])
     there = [one for one in chosen if run_lookup.place_of_task(state, one) is not None]
@@ -100,7 +100,7 @@ def _prove(
     """Rerun the checks of the tasks; with `whole`, also those of the phase."""
 
     def without(why: str) -> Rerun:
-        return Rerun([fresh_clone.row(task.id, task.status, place, fresh_clone.NO_COMMIT, why) for task in tasks])
+        return Rerun([fresh_clone.row(task.id, task.status, place, rerun.NO_COMMIT, why) for task in tasks])
 
     if place.commit is not None and not services.history.is_named(place.commit):
         return without(f"commit {place.commit[:10]} is on no branch and no tag, so a clone does not have it")
@@ -129,7 +129,7 @@ def _of_run(proof: Proof, state: RunState, task: TaskState, place: Place, *, who
     recorded = rerun.last_of_each([event.payload for event in events if event.attempt == number])
     rows = fresh_clone.run_again(proof, rerun.checks_of_task(declared, proof.contract.plan_of(task.id)), recorded)
     rows += _unrepeated(declared, recorded)
-    return fresh_clone.row(task.id, task.status, place, fresh_clone.result_of_task(rows), checks=rows)
+    return fresh_clone.row(task.id, task.status, place, rerun.result_of(rows), checks=rows)
 
 
 def _unrepeated(declared: Task, recorded: Mapping[str, Mapping[str, Any]]) -> Iterator[Row]:
@@ -159,7 +159,7 @@ def _result(state: RunState, place: Place | None, again: Rerun) -> Result:
     wrong, hidden = fresh_clone.unproven(rows), [row["id"] for row in rows if row["checkpoint"] is not None]
     ways: list[Action | str] = [Action.of("show", wrong[0]), verify] if wrong else [verify]
     for row in rows:
-        if row["result"] == fresh_clone.NO_COMMIT and row["commit"]:
+        if row["result"] == rerun.NO_COMMIT and row["commit"]:
             at_head = Action.of("prove", state.phase, "--commit", "HEAD")  # a squash or rebase may be there
             ways = [f"git branch proof-of-{row['id']} {row['commit']}", at_head]
     if hidden:
@@ -248,12 +248,12 @@ def _require_consent(services: Services, contract: Contract, task: str | None, a
 def _of_head(proof: Proof, id: str, place: Place, *, accepted: bool) -> Row:
     [declared] = contracts.without_replaced(proof.contract, [id], proof.contract.order)
     if place.commit is None and not accepted:
-        return fresh_clone.row(id, outcome.COMPLETED, place, fresh_clone.NO_COMMIT, _NO_COMMIT)
+        return fresh_clone.row(id, outcome.COMPLETED, place, rerun.NO_COMMIT, _NO_COMMIT)
     rows = fresh_clone.run_again(proof, rerun.checks_of_task(declared, proof.contract.plan_of(id)), {})
     rerunnable = {row["subject"] for row in rows}
     whys = {id: _NO_PROOF if kind == UNPROVEN else _NO_LOG for id, kind in contracts.proofs(declared).items()}
     rows += [fresh_clone.not_rerun(c.id, c.text, whys[c.id]) for c in declared.acceptance if c.id not in rerunnable]
-    return fresh_clone.row(id, outcome.COMPLETED, place, fresh_clone.result_of_task(rows), checks=rows)
+    return fresh_clone.row(id, outcome.COMPLETED, place, rerun.result_of(rows), checks=rows)
 
 
 def _named_tasks(contract: Contract, task: str | None) -> list[str]:

@@ -118,15 +118,14 @@ def _heading(data: phrases.Data) -> str:
 
 def _proven(data: phrases.Data) -> list[tuple[str, str, str, str]]:
     """Return id, result, commit and checks of each task and of the phase."""
-    results = {row["result"] for row in data["criteria"]}
-    result = "mismatch" if results & rerun.FAILS else "proven" if results - {rerun.NOT_RUN} else "nothing_to_run"
-    phase = {**data, "id": "phase", "result": result, "checks": data["criteria"], "why": "", "status": ""}
+    checks = data["criteria"]
+    phase = {**data, "id": "phase", "result": rerun.result_of(checks), "checks": checks, "why": "", "status": ""}
     without_record = {**_CHECKS, rerun.NOW_FAILS: "fails", rerun.NOW_PASSES: "passes"}
     words_of = without_record if data["run"] is None else _CHECKS
-    words = {"nothing_to_run": "nothing to rerun", "proven": "proven"}
+    words = {rerun.NOTHING_TO_RUN: "nothing to rerun", rerun.PROVEN: "proven"}
     return [
         (row["id"], words.get(row["result"], "not proven"), _place(row), _counted(row, words_of))
-        for row in [*data["tasks"], *([phase] if results else [])]
+        for row in [*data["tasks"], *([phase] if checks else [])]
     ]
 
 
