@@ -51,9 +51,9 @@ def _begin(services: Services, task_name: str, by: str, flags: RunRequest, *, re
     phase, task_id = run_lookup.find_task(task_name)
     request = replace(flags, phase=phase, in_place=True)
     takes = request.command == "take"
-    _startable(services, admission.startable_contract(services, request), task_id, request)  # before a question
-    contract = admission.admit(services, request)
-    task = _startable(services, contract, task_id, request)
+    contract = admission.startable_contract(services, request)
+    task = _startable(services, contract, task_id, request)  # before admission asks a question
+    admission.admit(services, request, contract)
     with operation.owned(services, request.command) as owned:
         journal = run_lifecycle.take_up(services, owned, contract, request)
         begun = run_lifecycle.supervise(
@@ -68,28 +68,19 @@ def _begin(services: Services, task_name: str, by: str, flags: RunRequest, *, re
 
 def _startable(services: Services, contract: Contract, task_id: str, request: RunRequest) -> Task:
     """Return the task if the command can begin it; Refusal if it is somebody else's, or has ended."""
-    task = _known(contract, task_id) if request.command == "take" else _buildable(services, contract, task_id)
-    last = run_lookup.latest_run(services, contract.phase)
-    if last is not None and last.contract.hash == contract.hash and task_id in last.tasks and not request.force:
-        open_attempt.require_not_ended(task_id, last.tasks[task_id].status, contract.phase)
-    return task
-
-
-def _known(contract: Contract, task_id: str) -> Task:
     run_lookup.require_task(contract.tasks, task_id, contract.phase)
-    return contract.tasks[task_id]
-
-
-def _buildable(services: Services, contract: Contract, task_id: str) -> Task:
-    task = _known(contract, task_id)
-    if not contracts.in_editor(contract.plan_of(task_id), task, services.settings):
-        name = contracts.builder_of(contract.plan_of(task_id), task, services.settings)
+    task, plan = contract.tasks[task_id], contract.plan_of(task_id)
+    if request.command != "take" and not contracts.in_editor(plan, task, services.settings):
+        name = contracts.builder_of(plan, task, services.settings)
         raise Refusal(
             "task.other-builder",
             f"You cannot start {task_id}: its builder, by plan or configuration, is {name}. To build it yourself,"
             f" write `builder: {agent.EDITOR}` in the task, the plan or .idumb/config.yaml.",
             hint=phase_ids.run_command(contract.phase),
         )
+    last = run_lookup.latest_run(services, contract.phase)
+    if last is not None and last.contract.hash == contract.hash and task_id in last.tasks and not request.force:
+        open_attempt.require_not_ended(task_id, last.tasks[task_id].status, contract.phase)
     return task
 
 

@@ -29,9 +29,12 @@ def of_run(request: RunRequest, state: RunState) -> RunRequest:
     return replace(request, mode=STRICT) if state.mode == STRICT else request
 
 
-def admit(services: Services, request: RunRequest) -> Contract:
-    """Return the contract once every precondition holds and you agreed to it; Refusal otherwise. Starts nothing."""
-    contract = startable_contract(services, request)
+def admit(services: Services, request: RunRequest, startable: Contract | None = None) -> Contract:
+    """Return the contract once every precondition holds and you agreed to it; Refusal otherwise. Starts nothing.
+
+    `startable` is its `startable_contract`, if the caller has looked at that.
+    """
+    contract = startable or startable_contract(services, request)
     if request.mode is not None and request.mode != STRICT and contract.mode == STRICT:
         raise Refusal(
             "mode.strict-plan",
