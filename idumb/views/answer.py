@@ -21,8 +21,6 @@ evidence*   - {}
   paths: {paths:20}
 """
 _STEP, _COMMAND = "  ", "      "
-_BELOW = "        "
-"""Begins the further lines of evidence, such as those of a command."""
 
 
 def render(view: str, data: Data) -> str:
@@ -55,7 +53,7 @@ def escaped(value: Any, key: str = "", parent: str = "") -> Any:
         return value
     if isinstance(value, str):
         if key == "evidence":
-            return markup.hanging(value, _BELOW)
+            return markup.hanging(value.strip())
         if key == "command":
             return escaping.show_command(value) if parent == "choices" else escaping.show_line(value)
         is_block = key in _BLOCKS or f"{parent}.{key}" in _BLOCKS_OF

@@ -31,9 +31,9 @@ def one_line(text: str) -> str:
     return visible(" ".join(text.split()))
 
 
-def hanging(text: str, indent: str) -> str:
-    """Return the text with its line breaks; the lines after the first have the indentation."""
-    return visible(text.strip()).replace("\n", f"\n{indent}")
+def hanging(text: str) -> str:
+    """Return the text with its line breaks. The lines after the first, such as those of a command, are indented."""
+    return visible(text).replace("\n", "\n        ")
 
 
 def prose(text: str) -> str:

@@ -213,7 +213,9 @@ def question(decision: Decision, width: int = 80) -> str:
     lines = ["", markup.one_line(decision.what), *why, ""]
     # An approval shows everything that it covers.
     most = len(decision.evidence) if decision.kind == _APPROVAL else _MOST_EVIDENCE
-    lines += [line for text in decision.evidence[:most] for line in _lines(text, width)]
+    for text in decision.evidence[:most]:  # facts of a task, which are indented, and several lines do not wrap
+        shown = markup.hanging(f"  {text}")
+        lines += [shown] if text.startswith(" ") or "\n" in shown else phrases.wrapped(shown, width)
     hidden = len(decision.evidence) - most
     lines += [f"  and {hidden} more lines, not shown"] if hidden > 0 else []
     lines += [""] if decision.evidence else []
@@ -222,13 +224,6 @@ def question(decision: Decision, width: int = 80) -> str:
         words = f"  [{number}] {c.id:<{longest}}  {markup.one_line(c.text)}: {markup.one_line(c.consequence)}"
         lines += phrases.wrapped(words, width, longest + 6)
     return phrases.text_of(lines)
-
-
-def _lines(text: str, width: int) -> list[str]:
-    """Return the lines of evidence. Facts of a task, which are indented, and texts of several lines do not wrap."""
-    first, *below = markup.visible(text).split("\n")
-    is_whole = below or text.startswith(" ")
-    return [f"  {first}", *(f"{' ' * 8}{line}" for line in below)] if is_whole else phrases.wrapped(f"  {first}", width)
 
 
 def _accepted_input(decision: Decision) -> str:
