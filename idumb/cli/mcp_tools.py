@@ -195,23 +195,21 @@ async def call_tool(session: Session, name: str, given: Mapping[str, Any]) -> An
     tool, told = tools[name], {word: value for word, value in given.items() if value is not None}
     wanted = inspect.signature(tool).parameters
     wrong = [f"it has no argument {word!r}" for word in told if word not in wanted]
-    wrong += [
-        f"{word} is a text without NUL of at most {_LONGEST} bytes"
-        for word, value in told.items()
-        if not _is_fit(value)
-    ]
+    unfit = [word for word, value in told.items() if not _is_fit(value)]
+    wrong += [f"{word} is a text without NUL of at most {_LONGEST} bytes" for word in unfit]
     least = {word: word.upper() for word in _needed(tool)}
     wrong += [f"it needs {word}" for word in least if word not in told]
     if wrong:
-        call = _tool(name, {**least, **{word: v for word, v in told.items() if word in wanted and _is_fit(v, str)}})
+        texts = {word: told[word] for word in wanted if isinstance(told.get(word), str) and word not in unfit}
+        call = _tool(name, {**least, **texts})
         return _refused("mcp", "session.bad-call", f"{name} was not called: {'; '.join(wrong)}.", [call])
     return await tool(**{word: v if isinstance(v, str) else json.dumps(v) for word, v in told.items()})
 
 
-def _is_fit(value: Any, *kinds: type) -> bool:
+def _is_fit(value: Any) -> bool:
     """Return whether a value can be an argument of a program: a text or a number, not longer than Linux allows."""
     given = str(value)
-    return type(value) in (kinds or (str, int, float)) and "\0" not in given and len(given.encode()) <= _LONGEST
+    return type(value) in (str, int, float) and "\0" not in given and len(given.encode()) <= _LONGEST
 
 
 def _still_open(attempt: Answer, command: str = "next") -> Answer:
