@@ -68,29 +68,30 @@ class Draft(Struct, frozen=True):
         return wording.truncate("\n".join(map(wording.one_line, lines)), 20_000)
 
 
-def next_plan(services: Services, where: PhaseLocation) -> PlanFile:
-    """Return the phase's next plan, `01` for the first."""
+def next_plan(services: Services, where: PhaseLocation, *, is_first: bool = False) -> PlanFile:
+    """Return the phase's next plan, `01` for the first. Refusal `plan.exists` if it must be the first, and is not."""
     numbers: list[str] = []
     for path, _ in services.plans.plans(where.folder):
         match = _NUMBER.search(path)
         numbers.append(match[1] if match else str(len(numbers) + 1))
     id = f"{whole_numbers.next_free(numbers):02d}"
+    if is_first and id != "01":
+        raise _already_planned(services, where)
     return PlanFile(where, id, f"{where.folder}/{id}-PLAN.md")
 
 
-def already_planned(services: Services, where: PhaseLocation) -> Refusal:
+def _already_planned(services: Services, where: PhaseLocation) -> Refusal:
     """Return the refusal to write a first plan for a phase that has one."""
     paths = [path for path, _ in services.plans.plans(where.folder)]
     locked = services.log.latest_run(where.phase) is not None
-    add = Action.of("plan", "add-task", where.phase, *NEW_TASK)
-    ways = [
-        Choice("add", "add a task to it, with what it writes and the command that proves it", "the rest stays", add)
-    ]
     report = services.plans.recorded(where.folder, "VERIFICATION")
-    if report is not None and report.get("status") != CLOSED:
-        gaps = Action.of("plan-phase", where.phase, "--gaps")
-        means = "a further plan; the first stays as it is"
-        ways.insert(0, Choice("gaps", "plan what its verification found open", means, gaps))
+    has_gaps = report is not None and report.get("status") != CLOSED
+    gaps = Action.of("plan-phase", where.phase, "--gaps")
+    add = Action.of("plan", "add-task", where.phase, *NEW_TASK)
+    ways = (
+        Choice("gaps", "plan what its verification found open", "a further plan; the first stays as it is", gaps),
+        Choice("add", "add a task to it, with what it writes and the command that proves it", "the rest stays", add),
+    )[0 if has_gaps else 1 :]
     return Refusal(
         "plan.exists",
         f"Phase {where.phase} already has a plan, which idumb does not overwrite: {', '.join(paths)}.",

@@ -62,9 +62,7 @@ def create(services: Services, request: NewPlan, shipped: Shipped, read: Read | 
     Refusal `plan.exists` if the phase has a plan, `plan.incomplete` if goal or tasks are missing and nobody can answer.
     """
     where = phase_context.locate(services, request.phase)
-    file = draft_plan.next_plan(services, where)
-    if file.id != "01":
-        raise draft_plan.already_planned(services, where)
+    file = draft_plan.next_plan(services, where, is_first=True)
     template = _template(services, request.template, shipped)
     request = _completed(services, request, where, read)
     placed = new_task.placed(
@@ -252,9 +250,8 @@ def _end_approval(services: Services, request: Addition, contract: Contract, tas
     )
     if not request.yes:
         words = f"Phase {phase} is approved, and adding {names} would end the approval. Nothing was written."
-        actions.require_yes(
-            services, question, Refusal("plan.approved", words, details={"phase": phase, "command": command})
-        )
+        details = {"phase": phase, "command": command}
+        actions.require_yes(services, question, Refusal("plan.approved", words, details=details))
     return True
 
 

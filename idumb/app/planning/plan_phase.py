@@ -45,9 +45,7 @@ class Request(Struct, frozen=True):
 def plan_phase(services: Services, request: Request, tell: Tell = lambda _: None) -> Result:
     """Write a plan that passes every check, or nothing. Refusal `plan.exists` if the phase has a plan."""
     where = phase_context.locate(services, request.phase)
-    file = draft_plan.next_plan(services, where)
-    if not request.gaps and file.id != "01":
-        raise draft_plan.already_planned(services, where)
+    file = draft_plan.next_plan(services, where, is_first=not request.gaps)
     if request.offered is not None:
         return _take_offered(services, file, request.offered)
     if request.template is not None:
