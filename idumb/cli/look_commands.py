@@ -117,10 +117,7 @@ def _is_page(path: str) -> bool:
     if not os.path.isfile(path):
         return False
     with open(path, "rb") as stream:
-        return b'<meta name="generator" content="idumb">' in stream.read(_HEAD)
-
-
-_HEAD = 4096  # bytes
+        return b'<meta name="generator" content="idumb">' in stream.read(4096)
 
 
 @options.command("next", view="status.upcoming")

@@ -103,9 +103,6 @@ def _call(path: str, values: dict[str, Any]) -> Result:
     return use_case(**values)
 
 
-_PATHS = frozenset({"FILE", "FOLDER", "KEY", "PATH"})
-
-
 def _is_text(value: object) -> bool:
     """Return whether the texts of a value are UTF-8; only the name of a file may have other bytes."""
     if isinstance(value, tuple):
@@ -114,9 +111,9 @@ def _is_text(value: object) -> bool:
 
 
 def _require_values(context: click.Context) -> None:
-    """Refuse one of the command's own options as the value of another: `--why --json` lacks the reason."""
+    """Refuse bytes that are no text, two views, and an option as the value of another: `--why --json` has no reason."""
     for param in context.command.params:
-        is_path = param.metavar in _PATHS or param.name == "path"
+        is_path = param.metavar in ("FILE", "FOLDER", "KEY", "PATH") or param.name == "path"
         if not (is_path or _is_text(context.params.get(param.name or ""))):
             raise click.BadParameter("it is not UTF-8.", context, param)
     given = [option for option in context.command.params if isinstance(option, click.Option)]

@@ -36,13 +36,6 @@ def note(text: str) -> None:
     _notes.append(text)
 
 
-def _with_notes(warnings: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Return the notes and the warnings, each once, and clear the notes."""
-    unique = tuple(dict.fromkeys((*_notes, *warnings)))
-    _notes.clear()
-    return unique
-
-
 def finish(command: str, result: Result, view: str, *, as_json: bool, quiet: bool = False) -> int:
     """Print the result of a use case and return its exit code. `view` is as in `answer.render`.
 
@@ -50,7 +43,8 @@ def finish(command: str, result: Result, view: str, *, as_json: bool, quiet: boo
     """
     from idumb.views import answer
 
-    warnings, details = _with_notes(result.warnings), result.details
+    warnings, details = tuple(dict.fromkeys((*_notes, *result.warnings))), result.details
+    _notes.clear()
     if as_json:
         error = _error(result)
         # In ASCII, so that it cannot contain terminal control codes.

@@ -168,10 +168,8 @@ def _confirm_skip(services: Services, contract: Contract, task: str, why: str, t
         "nothing changes",
         task=task,
     )
-    details = actions.offer_of(question, tasks=list(blocked))
-    actions.require_yes(
-        services, question, Refusal("skip.not-confirmed", f"Nothing was changed. {what}.", details=details)
-    )
+    words, details = f"Nothing was changed. {what}.", actions.offer_of(question, tasks=list(blocked))
+    actions.require_yes(services, question, Refusal("skip.not-confirmed", words, details=details))
 
 
 def _take_work(

@@ -34,7 +34,8 @@ _CONFIGURATION = ".idumb/config.yaml"
 def doctor(services: Services, room_checks: Sequence[Check], *, fix: bool) -> Result:
     """Run every check; with `fix`, fix what they found and check again. `room_checks` are those of other packages."""
     checks = [*room_checks, *doctor_log.checks(services)]
-    checks += (_configuration_check(services), doctor_log.projection_check(services), *_agent_checks(services))
+    configuration = Check("config.reads", f"{_CONFIGURATION} can be read", partial(_configuration, services))
+    checks += (configuration, doctor_log.projection_check(services), *_agent_checks(services))
     results = _look(checks)
     fixed: list[str] = []
     warnings: tuple[str, ...] = ()
@@ -141,10 +142,6 @@ def _next(seen: Sequence[CheckResult]) -> list[str]:
     ordered = sorted(symptoms, key=lambda symptom: symptom.state != health.PROBLEM)
     steps = [_FIX if symptom.fixes else symptom.fix for symptom in ordered]
     return list(dict.fromkeys(step for step in steps if step))[:5]
-
-
-def _configuration_check(services: Services) -> Check:
-    return Check("config.reads", f"{_CONFIGURATION} can be read", lambda: _configuration(services))
 
 
 def _configuration(services: Services) -> Iterator[Symptom]:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import os
 from typing import TextIO
 
-_NARROWEST, _USUAL = 20, 80
-
 
 def columns(stream: TextIO | None) -> int | None:
     """Return the columns of the terminal that the stream is; None if it is none."""
@@ -16,4 +14,4 @@ def columns(stream: TextIO | None) -> int | None:
         wide = os.get_terminal_size(stream.fileno()).columns
     except (OSError, ValueError):
         return None
-    return wide if wide >= _NARROWEST else _USUAL  # some terminals say 0
+    return wide if wide >= 20 else 80  # some terminals say 0
