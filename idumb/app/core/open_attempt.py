@@ -28,7 +28,6 @@ _ENDS = ("attempt.started", "attempt.finished", "attempt.interrupted", "task.")
 class OpenAttempt(Struct, frozen=True):
     """`since` is UTC, ISO 8601; `by` is the user who started it."""
 
-    run: str
     phase: str
     task: str
     attempt: int
@@ -52,7 +51,7 @@ def find(services: Services) -> OpenAttempt | None:
         if any(e.kind.startswith(_ENDS) for e in later):
             return None
         by, phase = str(event.payload["by"]), str(event.payload["phase"])
-        return OpenAttempt(event.run or "", phase, event.task or "", event.attempt or 1, event.at, by)
+        return OpenAttempt(phase, event.task or "", event.attempt or 1, event.at, by)
     return None
 
 
