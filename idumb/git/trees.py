@@ -145,6 +145,10 @@ class GitTrees(Snapshots):
     def entry(self, tree: str, path: str) -> Entry | None:
         return tree_objects.entry(self.repository, tree, self.paths.to_repository(path))
 
+    def differing(self, tree: str, others: Sequence[str], paths: Iterable[str]) -> tuple[str, ...]:
+        """Return those of these paths that are in `tree` as in none of the `others`."""
+        return tuple(p for p in paths if self.entry(tree, p) not in [self.entry(other, p) for other in others])
+
     def is_folder(self, tree: str, path: str) -> bool:
         found = tree_objects.at(self.repository, tree, self.paths.to_repository(path))
         return found is not None and found.mode == FOLDER
@@ -332,12 +336,8 @@ class CheckoutTrees(GitTrees):
     def restore(self, target: str, expected: str, paths: Iterable[str], *, force: bool = False) -> tuple[Conflict, ...]:
         """Compare what git would commit, and write what git checks out."""
         paths = tuple(paths)
-        if not force:
-            present = self.scan(paths)
-            trees = (expected, target)
-            wrong = [p for p in paths if self.entry(present, p) not in [self.entry(tree, p) for tree in trees]]
-            if wrong:
-                return tuple(Conflict(path, _CHANGED) for path in wrong)
+        if not force and (wrong := self.differing(self.scan(paths), (expected, target), paths)):
+            return tuple(Conflict(path, _CHANGED) for path in wrong)
         written = self._checked_out(target, paths)
         return super().restore(written, written, paths, force=True)
 

@@ -136,6 +136,9 @@ class MemoryTrees:
         oid = self._repository.trees[tree].get(path)
         return None if oid is None else Entry(FILE, oid)
 
+    def differing(self, tree: str, others: Sequence[str], paths: Iterable[str]) -> tuple[str, ...]:
+        return tuple(p for p in paths if self.entry(tree, p) not in [self.entry(other, p) for other in others])
+
     def is_folder(self, tree: str, path: str) -> bool:
         return any(one.startswith(f"{path}/") for one in self._repository.trees[tree])
 
@@ -170,14 +173,7 @@ class MemoryTrees:
         commit = self._repository.refs.get(ref)
         return {} if commit is None else self._repository.trees[self.tree_at(commit)]
 
-    def restore(
-        self,
-        target: str,
-        expected: str,
-        paths: Iterable[str],
-        *,
-        force: bool = False,
-    ) -> tuple[Conflict, ...]:
+    def restore(self, target: str, expected: str, paths: Iterable[str], *, force: bool = False) -> tuple[Conflict, ...]:
         named = tuple(paths)
         repository, present = self._repository, self._repository.present(named)
         target_tree, expected_tree = repository.trees[target], repository.trees[expected]

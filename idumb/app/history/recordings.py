@@ -82,11 +82,8 @@ class Recordings:
         """Write the files of the attempt, if the recording contains the present files."""
         written = [p for p in recorded.paths if not paths.matches_any(p, paths.OWN_FILES)]
         present = self._trees.scan(written)
-        conflicts = tuple(
-            Conflict(path, "differs from the recording")
-            for path in written
-            if all(self._trees.entry(present, path) != self._trees.entry(tree, path) for tree in recorded.trees)
-        )
+        differing = self._trees.differing(present, recorded.trees, written)
+        conflicts = tuple(Conflict(path, "differs from the recording") for path in differing)
         return conflicts or self._trees.restore(recorded.trees[-1], present, written)
 
 

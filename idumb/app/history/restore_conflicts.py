@@ -56,7 +56,7 @@ def find(services: Services, before: Snapshot, target: Target, *, commits: bool)
     other = [p for p, have in staged.items() if have != entry(before.tree, p)]
     cleaned = trees.committed(services.history.head().commit, before.tree, other)
     alone = [p for p in other if staged[p] != entry(cleaned, p)]
-    changed = [p for p in target.paths if entry(before.tree, p) not in [entry(t, p) for t in states]]
+    changed = trees.differing(before.tree, states, target.paths)
     conflicts = [Conflict(p, _CHANGED_AND_STAGED if p in staged and p not in alone else "was changed") for p in changed]
     return [*conflicts, *(Conflict(p, _STAGED) for p in alone)]
 

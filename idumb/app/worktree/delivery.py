@@ -47,9 +47,8 @@ def deliver(context: RunContext, attempt: Attempt) -> tuple[Conflict, ...]:
 
 def conflicting(context: RunContext, attempt: Attempt) -> tuple[str, ...]:
     """Return the paths that the user's tree has neither as the work has them nor as they were before delivery."""
-    entry, present = context.services.trees.entry, context.services.trees.scan(attempt.changed)
-    known = (_before(context, attempt), delivered(context, attempt))
-    found = [path for path in attempt.to_deliver if entry(present, path) not in [entry(tree, path) for tree in known]]
+    trees, known = context.services.trees, (_before(context, attempt), delivered(context, attempt))
+    found = trees.differing(trees.scan(attempt.changed), known, attempt.to_deliver)
     same = () if attempt.in_place else unmodified(context.services, attempt.base, found)
     return tuple(path for path in found if path not in same)
 
@@ -131,10 +130,10 @@ def before_taking(services: Services, task: TaskState, snapshot: str) -> str:
     base, taken = task.work.base or "", kept_files(task)
     if task.checkpoint is None or not taken:
         return base
-    entry, shown = services.trees.entry, services.open_checkout().checked_out
-    trees = (shown(base, taken), shown(task.checkpoint.tree, taken))
-    own = [path for path in taken if entry(snapshot, path) not in [entry(tree, path) for tree in trees]]
-    return services.trees.overlay(trees[0], snapshot, own)
+    shown = services.open_checkout().checked_out
+    before, after = shown(base, taken), shown(task.checkpoint.tree, taken)
+    own = services.trees.differing(snapshot, (before, after), taken)
+    return services.trees.overlay(before, snapshot, own)
 
 
 def _changed(task: str, paths: list[str]) -> Refusal:
