@@ -121,9 +121,7 @@ def _tree_to_prove(context: RunContext, attempt: Attempt, head: str | None) -> s
     That is HEAD with the work on it, and the finished tasks that nobody committed yet (`git.commit: none`, tasks of
     people). Other uncommitted changes of the user are not in it.
     """
-    settings = context.services.settings
-    gates = bool(settings.gates) and gate_table.run_commands(settings)
-    if not (gates or contract.is_checked(attempt.plan, attempt.task)):
+    if not (gate_table.run_commands(context.services.settings) or contract.is_checked(attempt.plan, attempt.task)):
         return None
     paths = (*context.state.uncommitted(), *attempt.committed)
     return context.work.committed(head, attempt.candidate, paths)
@@ -158,7 +156,7 @@ def gate_evidence(context: RunContext, attempt: Attempt, checked: Sequence[Evide
         lambda path: work.entry(attempt.candidate, path),
         seconds=lambda name: gate_table.time_to_judge(settings, name),
     )
-    if settings.gates and gate_table.run_commands(settings) and attempt.ledger.holds:
+    if gate_table.run_commands(settings) and attempt.ledger.holds:
         inputs = _with_commands(context, attempt, inputs)
     with context.services.interrupts.armed():
         results = tuple(context.services.gates.judge(inputs))
