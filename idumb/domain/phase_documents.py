@@ -13,7 +13,7 @@ from itertools import pairwise
 from msgspec import Struct
 
 from idumb.domain import whole_numbers
-from idumb.domain.wording import as_markdown, folded, one_line
+from idumb.domain.wording import as_markdown, folded, line_end, one_line
 
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]|$)")
 _FENCE = re.compile(r" {0,3}(`{3,}(?=[^`]*$)|~{3,})")
@@ -79,7 +79,7 @@ def _answered(text: str, id: str, answer: str) -> str:
     part = next((p for p in _parts(bare) if p.id == id), None)
     if part is None:
         return text
-    end = _ending(text)
+    end = line_end(text)
     quoted = [f"> {line}".rstrip() + end for line in as_markdown(answer).strip().split("\n")]
     waiting = next((n for n in range(part.start, part.end) if bare[n].strip() == OPEN), None)
     if waiting is not None:
@@ -90,7 +90,7 @@ def _answered(text: str, id: str, answer: str) -> str:
 
 
 def _appended(text: str, question: Question) -> str:
-    end = _ending(text)
+    end = line_end(text)
     why = [f"{_WHY}{one_line(as_markdown(question.why))}", ""] if question.why.strip() else []
     block = [f"### {question.id}: {one_line(as_markdown(question.text))}", "", *why, OPEN]
     lines = _lines(text)
@@ -115,10 +115,6 @@ def _lines(text: str) -> list[str]:
 
 def _bare(text: str) -> list[str]:
     return [line.rstrip("\r\n") for line in _lines(text)]
-
-
-def _ending(text: str) -> str:
-    return "\r\n" if "\r\n" in text else "\n"
 
 
 class _Part(Struct, frozen=True):

@@ -20,6 +20,10 @@ def code(text: str) -> str:
     return f"{mark}{pad}{text}{pad}{mark}"
 
 
+def line_end(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
 def fenced(text: str, info: str = "") -> str:
     """Return `text` in a fence that nothing in it can close; "" for blank text."""
     if not text.strip():

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
-from idumb.domain import whole_numbers
+from idumb.domain import whole_numbers, wording
 
 if TYPE_CHECKING:
     from markdown_it.token import Token
@@ -185,7 +185,7 @@ def with_phase(text: str, number: str, title: str, goal: str, after: str = "") -
     The phase follows phase `after` and its earlier insertions, or ends the roadmap.
     """
     name, roadmap = f"Phase {number}: {title}", _Roadmap(text)
-    end = "\r\n" if "\r\n" in text else "\n"
+    end = wording.line_end(text)
     inserted = _behind(roadmap, after, name, goal, end) if after else None
     if inserted is not None and [n for n in _Roadmap(inserted).numbers if n != number] == roadmap.numbers:
         return inserted

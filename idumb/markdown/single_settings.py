@@ -18,6 +18,7 @@ from idumb.domain.action import Action
 from idumb.domain.errors import InputError, UsageError
 from idumb.domain.finding import Finding, did_you_mean
 from idumb.domain.settings import NOTICES, Notify, Settings
+from idumb.domain.wording import line_end
 from idumb.markdown import configuration, setting_types
 from idumb.markdown.syntax import tree, value_types
 from idumb.markdown.syntax.source import CONFIG, Place, Source
@@ -208,7 +209,7 @@ def _with_value(source: Source, root: Node | None, keys: Sequence[str], value: s
     first = node.items[0].start
     indent = text[source.starts[source.line_index(first)] : first]
     block = _block(keys[depth:], value, indent)
-    return text[:first] + block.removeprefix(indent).replace("\n", _end(text)) + indent + text[first:]
+    return text[:first] + block.removeprefix(indent).replace("\n", line_end(text)) + indent + text[first:]
 
 
 def _replaced(text: str, node: Node, keys: Sequence[str], value: str, shown: str) -> str:
@@ -233,12 +234,8 @@ def _block(keys: Sequence[str], value: str, indent: str) -> str:
 
 
 def _appended(text: str, rows: str) -> str:
-    gap = _end(text) if text.lstrip("\ufeff") and not text.endswith("\n") else ""
-    return text + gap + rows.replace("\n", _end(text))
-
-
-def _end(text: str) -> str:
-    return "\r\n" if "\r\n" in text else "\n"
+    gap = line_end(text) if text.lstrip("\ufeff") and not text.endswith("\n") else ""
+    return text + gap + rows.replace("\n", line_end(text))
 
 
 def _not_editable(shown: str, line: int) -> InputError:

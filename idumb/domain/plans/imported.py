@@ -138,7 +138,7 @@ def updated(
     has, stay as they are.
     """
     found = pairs(plan, source)
-    newline = "\r\n" if "\r\n" in text else "\n"
+    newline = wording.line_end(text)
     known = {task.id for task in found.values()}
     added = [task for task in source.tasks if task.id not in known]
     changes = [f"{target.ids[task.id]} is new in the source" for task in reversed(added)]
