@@ -270,8 +270,8 @@ def before_call(breaker: Breaker, now: str, rule: BreakerRule) -> tuple[Breaker,
     """
     if breaker.state == CLOSED:
         return breaker, 0.0
-    passed = _seconds(breaker.since, now)
-    if 0 <= passed < rule.seconds:
+    passed = (datetime.fromisoformat(now) - datetime.fromisoformat(breaker.since)).total_seconds()
+    if 0 <= passed < rule.seconds:  # below 0 if the clock was set back
         return breaker, rule.seconds - passed
     return replace(breaker, state=HALF_OPEN, since=now), 0.0
 
@@ -284,8 +284,3 @@ def after_call(breaker: Breaker, failure: str | None, now: str, rule: BreakerRul
     if breaker.state == HALF_OPEN or count >= rule.failures:
         return Breaker(OPEN, count, now, failure or "")
     return Breaker(CLOSED, count, "", failure or "")
-
-
-def _seconds(since: str, now: str) -> float:
-    """Return the seconds between two times; negative if the clock was set back."""
-    return (datetime.fromisoformat(now) - datetime.fromisoformat(since)).total_seconds()

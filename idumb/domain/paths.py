@@ -230,7 +230,6 @@ NETWORK_FILE_SYSTEMS = frozenset(
     {"nfs", "nfs4", "cifs", "smb2", "smb3", "smbfs", "9p", "afs", "ncpfs", "ceph", "glusterfs", "lustre", "fuse"}
 )
 
-
 IGNORED_BY_GIT = "ignored by git"
 
 

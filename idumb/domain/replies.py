@@ -19,7 +19,6 @@ _OBJECT = re.compile(r"^[ \t\ufeff]*(?=\{)", re.MULTILINE)
 _CLOSES = re.compile(r"[ \t\r]*$", re.MULTILINE)
 _MOST_BROKEN = 1000
 
-
 VERDICTS = (outcome.PASS, outcome.PARTIAL, outcome.FAIL)
 TEXT, INTEGER = {"type": "string"}, {"type": "integer"}
 VERDICT = {**TEXT, "enum": list(VERDICTS)}

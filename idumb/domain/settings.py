@@ -19,13 +19,11 @@ KEEP, LEAVE_OUT, STOP = DEVIATION_POLICIES = ("keep", "leave-out", "stop")
 
 DEFAULT_ENVIRONMENT = ("PATH", "HOME", "LANG", "LC_ALL", "TERM", "TMPDIR", "USER", "LOGNAME", "SHELL", "TZ")
 
-
 ASK_TIMEOUT = 30 * 60
 """The default timeout, in seconds, of a question at a terminal."""
 
 SNAPSHOT_LIMIT = 100
 """The default size, in MB, above which snapshots leave out an untracked file."""
-
 
 IDLE_TIMEOUT = 3600
 """The idle timeout, in seconds, that neither a binding nor the configuration nor an adapter chooses."""

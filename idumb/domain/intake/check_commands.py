@@ -31,7 +31,6 @@ _WAYS = {
 _PRESENCE = frozenset({":", "[", "[[", "cat", "cd", "echo", "ls", "stat", "test", "true"})
 """Programs that at most show that a file exists."""
 
-
 PLACEHOLDER = re.compile(r"\s*(?:TBD|TODO|FIXME|XXX|COMMAND|\?\?\?|\.\.\.|…|<[^<>|]+>)(?![\w/.-])")
 """How a command begins that is still to be written."""
 

@@ -15,6 +15,7 @@ from idumb.domain.proof.ledger import written_claims
 SPECIFIED = ("inputs", "outputs", "errors", "side effects")
 """What every public name must declare, as the plan format spells it."""
 _MOST_SECONDS, _MOST_FILES, _MOST_CRITERIA = 2 * 3600, 8, 7
+_PRIVATE = re.compile(r"(?:^|\.)[_*]")  # a name, or a part of it
 _RANKS = ("preserving", "extending", "modifying", "breaking")
 _NAMED = 20
 _PROSE = (".md", ".rst", ".adoc", ".png", ".jpg", ".gif", ".svg")
@@ -33,10 +34,11 @@ def unserved_requirements(case: Case) -> Hits:
 
 def unlisted_requirements(case: Case) -> Hits:
     """Find requirements that a plan lists by id alone and that REQUIREMENTS.md does not contain."""
-    for plan in case.contract.plans if case.present is not None else ():
+    if case.present is None:
+        return
+    for plan in case.contract.plans:
         for id, text in plan.requirements.items():
-            known = case.present.requirements if case.present is not None else ""
-            if not text and re.search(rf"(?<![\w-]){re.escape(id)}(?![\w-])", known) is None:
+            if not text and not re.search(rf"(?<![\w-]){re.escape(id)}(?![\w-])", case.present.requirements):
                 yield plan, None, Hit(id)
 
 
@@ -151,7 +153,7 @@ def contradicted_class(_: Case, __: Plan, task: Task) -> Iterator[Hit]:
     added, removed = (_names(task, action) for action in ("add", "remove"))
     moved = {_without_modules(name) for name in added} & {_without_modules(name) for name in removed}
     for names, least, does in ((removed, "breaking", "removes"), (added, "extending", "adds")):
-        public = [name for name in sorted(names) if _is_public(name) and _without_modules(name) not in moved]
+        public = [name for name in sorted(names) if not _PRIVATE.search(name) and _without_modules(name) not in moved]
         if public and _RANKS.index(task.change) < _RANKS.index(least):
             words = {"does": f"{does} {wording.listed(public)}", "least": least}
             yield Hit(task.change, words, accepted=least)
@@ -162,10 +164,6 @@ def _shows_public_names(path: str) -> bool:
     """Return whether a name that a file defines is public if it looks so: elsewhere, a keyword decides that."""
     is_private = any(part.startswith("_") and part != "__init__.py" for part in path.split("/"))
     return path.endswith(".py") and not is_private and not run_files.has_no_callers(path)
-
-
-def _is_public(name: str) -> bool:
-    return not any(part.startswith(("_", "*")) for part in name.split("."))
 
 
 def _without_modules(name: str) -> str:

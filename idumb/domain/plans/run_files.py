@@ -29,7 +29,6 @@ _ASIDE = re.compile(
 """Programs, data, and code of others or of tools: what no caller of the project names."""
 _JUDGING = re.compile(r"test|spec|check|verif|valid|assert|smoke|e2e|lint|(?:^|/)ci(?:\W|$)", re.IGNORECASE)
 
-
 _READING = (programs.COMPARE, programs.SHOW, programs.FILTER, programs.SURE, programs.ARRANGE)
 
 
@@ -122,7 +121,6 @@ def deciding(command: str, changed: Iterable[str]) -> tuple[str, ...]:
 _SEPARATORS = re.compile(r"[\s;|&()<>\"'`=,]+")
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _NAME = re.compile(r"[A-Za-z_]\w*")
-
 
 _PLAIN_OPTION = re.compile(r"-(?!m.)[\w-]*")
 _HERE = r"\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`"

@@ -380,9 +380,8 @@ def outside_paths(script: Script) -> tuple[str, ...]:
         words, targets = command.own, [target.text for target in command.targets]
         operands = programs.operands(words[1:], frozenset())
         pattern = operands[:1] if programs.has_trait(command.program, programs.PATTERN) else []
-        named = [word.rpartition("=")[2] for word in command.texts if word not in pattern]
-        if programs.has_trait(command.program, programs.SURE):
-            named = []
+        texts = [] if programs.has_trait(command.program, programs.SURE) else command.texts
+        named = [word.rpartition("=")[2] for word in texts if word not in pattern]
         for path in (*named, *targets):
             if ".." in path.split("/") and posixpath.normpath(posixpath.join(folder, path)).startswith(".."):
                 found[path] = None

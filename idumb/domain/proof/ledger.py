@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import itertools
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any
@@ -264,8 +265,10 @@ def compare_symbols(claims: Sequence[SymbolClaim] | None, sets: Sequence[SymbolS
             lines.append(SymbolLine(claim.name, None, NOT_JUDGED if unjudged else MISSING, None, declared))
     lines += [SymbolLine("any", path, NOT_JUDGED, None, None) for path in unjudged]
     if claims is not None:
-        index = _index(changed)
-        extra = [c for c in changed if c not in taken and not _aside(c, index) and not _is_inner(c[0], c[1])]
+        index = defaultdict[tuple[str, str], set[str]](set)
+        for path, name, actual in changed:
+            index[name, actual].add(path)
+        extra = [c for c in changed if c not in taken and not _aside(c, index)]
         lines += [SymbolLine(name, path, UNDECLARED, actual, None) for path, name, actual in extra]
         taken.update(extra)
     replaced = ((each.path, name, CHANGED) for each in sets for name in each.names(CHANGED))
@@ -295,22 +298,12 @@ def means_symbol(claim: str, path: str, name: str) -> bool:
 
 
 def _aside(change: _SymbolChange, index: Mapping[tuple[str, str], set[str]]) -> bool:
+    """Return whether nobody else uses a name, or it moved, or its owner has a line."""
     path, name, actual = change
-    if any(part.startswith("_") for part in name.split(".")):
+    is_test = name.rpartition(".")[2].lower().startswith("test") and run_files.is_test(path)
+    if is_test or any(part.startswith("_") for part in name.split(".")):
         return True
     owner = name.rpartition(".")[0]
     other = REMOVED if actual == ADDED else ADDED
     moved = any(at != path for at in index.get((name, other), ()))
     return moved or (bool(owner) and path in index.get((owner, actual), ()))
-
-
-def _is_inner(path: str, name: str) -> bool:
-    """Return whether nobody else uses a name, because it is a test."""
-    return name.rpartition(".")[2].lower().startswith("test") and run_files.is_test(path)
-
-
-def _index(changed: Iterable[_SymbolChange]) -> Mapping[tuple[str, str], set[str]]:
-    index: dict[tuple[str, str], set[str]] = {}
-    for path, name, actual in changed:
-        index.setdefault((name, actual), set()).add(path)
-    return index

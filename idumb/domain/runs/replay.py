@@ -37,7 +37,6 @@ _STATUS_KINDS = (
     "undo.completed",
 )
 
-
 UNREADABLE = (KeyError, TypeError, ValueError, AttributeError)
 """How an event fails to apply: a value that its kind has is missing, or an event before it is."""
 

@@ -179,9 +179,11 @@ class TaskFinder:
         if box and self.section == "tasks" and self.near_misses.like_id(text[box.end() :]):
             self._box_task(item, text[box.end() :], box)
             return
-        reported = self._box(item, text, box) if box else self._near_miss(item, text)
-        if in_criteria and item.ordered and not box:
+        reported = "" if box else self._near_miss(item, text)
+        if in_criteria and item.ordered:
             self.near_misses.report("box.numbered", item.start, text)
+        elif box and not in_criteria:
+            self._box(item, text, box)
         if in_criteria and self.success is not None and (box or not (item.ordered or reported)):
             self.success.append(item)
         elif self.task and not box and reported != "task.unread":
@@ -190,18 +192,14 @@ class TaskFinder:
             for child in item.children:
                 self.near_misses.report_in(child, boxes=self._boxes_count)
 
-    def _box(self, item: Block, text: str, box: re.Match[str]) -> str:
+    def _box(self, item: Block, text: str, box: re.Match[str]) -> None:
         """Report a checkbox that is neither a task nor a success criterion."""
-        if self.section == "success criteria" and self.task is None:
-            if item.ordered:
-                self.near_misses.report("box.numbered", item.start, text)
-        elif self.near_misses.like_id(text[box.end() :]):
+        if self.near_misses.like_id(text[box.end() :]):
             self.near_misses.report("task.outside-section", item.start, text)
         elif self.section == "tasks" or self._in_free_task:
             self.near_misses.report("task.box-without-id", item.start, text)
         elif criteria.has_command(text) or (self.heading is not None and _CRITERIA.search(self.heading.text)):
             self.near_misses.report("box.unexpected", item.start, text)
-        return ""
 
     def _near_miss(self, item: Block, text: str) -> str:
         """Report a bullet that looks like a task or a checkbox. Return the code."""

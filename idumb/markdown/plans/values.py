@@ -32,7 +32,7 @@ _NAME = re.compile(r"[\w.:/@+-]+")
 def _single(node: Node, place: Place) -> Text | None:
     """Return the only text of a value, without backticks and quotes around it."""
     texts = list(node.texts())
-    if len(texts) == 1 and not any(item.items or item.fences or item.strays for item in node.items):
+    if len(texts) == 1 and not any(item.items for item in node.items):
         return Text(inline.unquote(texts[0].value), texts[0].marks)
     place.report("field.one-value", place.at, ", ".join(text.value for text in texts))
     return None
@@ -109,8 +109,8 @@ def split(text: Text, place: Place) -> Iterator[Text]:
 def below(node: Node, place: Place) -> None:
     """Report content below the items of a simple list."""
     for item in node.items:
-        for at in [inner.start for inner in item.items] + [fence.start for fence in item.fences]:
-            place.report("field.unexpected-content", at)
+        for inner in item.items:
+            place.report("field.unexpected-content", inner.start)
 
 
 def listed(node: Node, place: Place) -> Iterator[Text]:
@@ -178,12 +178,8 @@ def commands(node: Node, place: Place) -> tuple[str, ...]:
     """Read commands: in backticks, one per bullet or separated by commas, or in `sh` fences."""
     if node.is_none:
         return ()
-    found = [*_commands(node.text, node.fences, place)]
-    for item in node.items:
-        for inner in item.items:
-            place.report("field.unexpected-content", inner.start)
-        found += _commands(item.text, item.fences, place)
-    return tuple(found)
+    below(node, place)
+    return tuple(command for each in (node, *node.items) for command in _commands(each.text, each.fences, place))
 
 
 def _commands(text: Text, fences: list[Block], place: Place) -> Iterator[str]:
@@ -261,9 +257,9 @@ class _Claims:
             verb = item.value.removesuffix(":")
             if node.kind == MAP:
                 self._pair(item)
-            elif not item.items and not item.fences:
+            elif not item.items:
                 self._text(item.text, None)
-            elif verb not in self.verbs or item.fences:
+            elif verb not in self.verbs:
                 self.place.report("field.unexpected-content", item.start, verb)
             else:
                 for inner in item.items:

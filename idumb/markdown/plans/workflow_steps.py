@@ -198,12 +198,9 @@ class _Linker:
 
     def tasks(self) -> tuple[Task, ...]:
         """Return the tasks in the order of the document."""
-        flows = [self._flow(step) for step in self._steps]
-        previous, linked = "", []
-        for step, flow in zip(self._steps, flows, strict=True):
-            linked.append(self._task(step, flow, previous))
-            previous = step.id
-        return tuple(linked)
+        flows = [self._flow(step) for step in self._steps]  # all of them first: a branch names other steps
+        before = ["", *(step.id for step in self._steps)]
+        return tuple(map(self._task, self._steps, flows, before))
 
     def _flow(self, step: StepDraft) -> Flow:
         given = step.given

@@ -55,7 +55,7 @@ def read(first: int, source: Source) -> tuple[list[ForeignTask], dict[str, list[
             tasks.append(_task(rows[heading.line - first - 1 : until - first - 1], *named, source))
             continue
         in_tasks = bool(_SECTION.match(title)) if heading.level <= 2 else in_tasks or bool(_SECTION.fullmatch(title))
-        if like_task(title):
+        if _LIKE_TASK.match(title):
             source.report("dialect.stray-text", rows[heading.line - first - 1].at, heading.text)
         body = rows[heading.line - first : following.line - first - 1 if following is not None else len(rows)]
         for row in body:
