@@ -101,8 +101,7 @@ def test_an_approval_can_be_revoked_and_given_again(project: Project) -> None:
 def test_a_pinned_base_is_valid_only_for_a_run_that_starts_there(project: Project) -> None:
     """R-LOCK-4: the base is recorded, and bound only on request; commits of the run's own tasks do not void it."""
     approve(project, "--pin-base")
-    project.repo.write("other.txt", "x\n")
-    project.repo.commit("other")
+    project.repo.commit_with({"other.txt": "x\n"}, "other")
     assert refused(run(project), "approval.void")["changed"] == ["base"]
     approve(project, "--pin-base")
     assert run(project, "--no-verify").code == 0
@@ -133,8 +132,7 @@ def test_binding_another_role_does_not_stop_a_run_but_changing_its_settings_does
     """R-LOCK-4, R-LOG-7."""
     project.plan([task("T1-01", check="test -e go", steps=[shell("true")])])
     assert project.execute("--max-attempts", "1").code == 1
-    project.repo.write("go", "")
-    project.repo.commit("go")
+    project.repo.commit_with({"go": ""}, "go")
     project.configure("protected: [x]\n")
     assert project.json("resume", "1", "--retry-failed").error["code"] == "run.contract-changed"
     project.configure(OTHERS)

@@ -125,8 +125,7 @@ def not_verified(sandbox: GitSandbox) -> Project:
 
 def your_own_change_since(sandbox: GitSandbox) -> Project:
     project = ended_runs.done(sandbox)
-    project.repo.write("a.txt", "mine\n")
-    project.repo.commit("mine", "a.txt")
+    project.repo.commit_with({"a.txt": "mine\n"}, "mine", "a.txt")
     project.quick("verify-work", "1")
     return project
 

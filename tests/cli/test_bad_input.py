@@ -80,9 +80,7 @@ def test_for_a_phase_only_in_the_roadmap_the_plan_command_is_suggested(project: 
 
 def test_before_init_commands_that_write_suggest_idumb_init(sandbox: GitSandbox) -> None:
     """R-RUN-1: each entry check names the command that fixes the problem."""
-    sandbox.write("README.md", "x\n")
-    sandbox.write(PLAN, projects.plan_text([making("T1-01", "a.txt")]))
-    sandbox.commit("first")
+    sandbox.commit_with({"README.md": "x\n", PLAN: projects.plan_text([making("T1-01", "a.txt")])}, "first")
     project = Project(sandbox, sandbox.root)
     for arguments in (*RUNNING, ("rollback", "1", "--to", "start"), ("accept", "T1-01", "--why", "x"), ("undo",)):
         error, _ = refused(project, *arguments, exit=4, code="state.not-initialised")

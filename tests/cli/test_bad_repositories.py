@@ -82,11 +82,9 @@ def test_nothing_is_written_in_a_place_where_later_commands_would_refuse(
 
 def merge(repo: GitSandbox) -> None:
     repo.git("switch", "--quiet", "-c", "other")
-    repo.write("README.md", "theirs\n")
-    repo.commit("theirs", "README.md")
+    repo.commit_with({"README.md": "theirs\n"}, "theirs", "README.md")
     repo.git("switch", "--quiet", "main")
-    repo.write("README.md", "ours\n")
-    repo.commit("ours", "README.md")
+    repo.commit_with({"README.md": "ours\n"}, "ours", "README.md")
     assert repo.try_git("merge", "other").returncode
 
 
@@ -119,8 +117,7 @@ def test_an_operation_in_progress_stops_every_command_that_writes(prepared: Prep
 
 def test_uncommitted_user_changes_in_a_declared_path_are_a_question(project: Project) -> None:
     """R-GIT-6, F1: the user's change is kept; whether a glob names it or not. Here the index alone has it."""
-    project.repo.write("a.txt", "old\n")
-    project.repo.commit("a", "a.txt")
+    project.repo.commit_with({"a.txt": "old\n"}, "a", "a.txt")
     steps = [write("a.txt", "new\n")]
     project.plan([task("T1-01", files="modify `a.txt`", steps=steps)])
     project.plan([task("T2-01", files="modify `*.txt`", steps=steps)], phase="2")
@@ -147,8 +144,7 @@ def started(project: Project) -> Answer:
 
 def test_the_hint_about_a_tracked_file_with_changes_names_a_stash_that_works(project: Project) -> None:
     """R-GIT-6: a tracked file that is moved away is deleted, which is a change too."""
-    project.repo.write("a b.txt", "old\n")
-    project.repo.commit("a", "a b.txt")
+    project.repo.commit_with({"a b.txt": "old\n"}, "a", "a b.txt")
     project.plan([task("T1-01", files="modify `a b.txt`")], head="builder: editor\n")
     project.repo.write("a b.txt", "mine\n")
     hint = started(project).error["hint"]

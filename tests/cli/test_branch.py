@@ -24,8 +24,7 @@ def _dirty(sandbox: GitSandbox) -> None:
     """Staged, half staged and untracked work of the user's."""
     sandbox.write("u.txt", "two\n")
     sandbox.git("add", "u.txt")
-    sandbox.write("u.txt", "three\n")
-    sandbox.write("mine.txt", "mine\n")
+    sandbox.write_all({"u.txt": "three\n", "mine.txt": "mine\n"})
 
 
 def test_a_run_starts_on_its_own_branch_and_takes_no_uncommitted_work_along(sandbox: GitSandbox) -> None:
@@ -102,8 +101,7 @@ def halted(project: Project) -> Project:
         ]
     )
     assert project.execute("--max-attempts", "1", "--no-verify").code == 1
-    project.repo.write("ok", "")
-    project.repo.commit("ok")
+    project.repo.commit_with({"ok": ""}, "ok")
     return project
 
 

@@ -93,8 +93,7 @@ def test_a_check_gets_a_home_of_its_own_which_is_removed_and_the_evidence_is_not
 
 
 def _commit(project: Project, files: dict[str, str], ignored: str) -> None:
-    project.repo.write_all({**files, ".gitignore": f"{project.read('.gitignore')}{ignored}\n"})
-    project.repo.commit("project")
+    project.repo.commit_with({**files, ".gitignore": f"{project.read('.gitignore')}{ignored}\n"}, "project")
 
 
 def _plan(project: Project, check: str, *names: str) -> None:

@@ -31,8 +31,7 @@ BROKEN = task(
 def _failed(sandbox: GitSandbox) -> Project:
     """T1-01 is done, T1-02 failed twice. The debugger works in a copy and answers with text from the project."""
     project = projects.create(sandbox)
-    project.repo.write("agent.sh", f"cat > told.md; cat '{project.folder}/reply.md'\n")
-    project.repo.commit("agent")
+    project.repo.commit_with({"agent.sh": f"cat > told.md; cat '{project.folder}/reply.md'\n"}, "agent")
     project.configure(ROLES + CEILING)
     project.plan([making("T1-01", "a.txt"), BROKEN])
     assert run(project, "--max-attempts", "2").code == 1

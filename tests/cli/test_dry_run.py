@@ -61,8 +61,7 @@ def test_a_dry_run_changes_not_one_byte_and_shows_what_a_run_would_change(projec
     The diff of the dry run is the diff of the run.
     """
     project.repo.write("mine.txt", "not committed\n")
-    project.repo.write("noise.log", "ignored\n")
-    project.repo.write("README.md", "# Changed by hand\n")
+    project.repo.write_all({"noise.log": "ignored\n", "README.md": "# Changed by hand\n"})
     project.repo.git("add", "README.md")
     answer = rehearse(project)
     report = answer.data["dry_run"]
@@ -98,15 +97,18 @@ def test_a_predicted_failure_is_reported_and_leaves_nothing(sandbox: GitSandbox)
     assert "resume" not in str(answer.error["hint"])
     details = answer.error["details"]
     assert (details["status"], details["step_id"], details["tool"]) == ("failed", "T1-01", "steps")
-    project.plan(
-        [failing_task("T1-01", "a.txt"), task("T1-02", files="create `b.txt`", fields="- **Builder:** human\n")]
-    )
-    answer = rehearse(project, "--max-attempts", "1")
-    assert (answer.code, answer.error["message"]) == (1, "A run would fail. Failed: T1-01."), "though a person is asked"
     assert details["error"] == "AC-1 failed"
     assert len(details["plan_hash"]) == 64
     assert "task.failed" in {event["kind"] for event in details["audit_trail"]}
     assert all("resume" not in (row["command"] or "") for row in details["choices"])
+
+
+def test_a_predicted_failure_is_the_result_even_if_a_person_is_asked_too(sandbox: GitSandbox) -> None:
+    project = projects.create(sandbox)
+    asked = task("T1-02", files="create `b.txt`", fields="- **Builder:** human\n")
+    project.plan([failing_task("T1-01", "a.txt"), asked])
+    answer = rehearse(project, "--max-attempts", "1")
+    assert (answer.code, answer.error["message"]) == (1, "A run would fail. Failed: T1-01.")
 
 
 def test_a_dry_run_skips_what_a_copy_cannot_contain(sandbox: GitSandbox, tmp_path: Path) -> None:

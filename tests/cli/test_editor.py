@@ -93,8 +93,7 @@ def test_a_phase_driven_by_a_script_ends_in_the_tree_of_its_steps(project: Proje
     assert project.json("audit", "verify").code == 0
 
     other = projects.create(GitSandbox.create(tmp_path / "other"))
-    other.repo.write_all({"a.txt": "right\n", "b.txt": "b\n"})
-    other.repo.commit("by steps")
+    other.repo.commit_with({"a.txt": "right\n", "b.txt": "b\n"}, "by steps")
     assert files(project) == files(other)
 
 

@@ -221,8 +221,7 @@ def test_the_same_request_with_another_result_is_reported_and_refused_in_determi
 def test_another_result_on_another_base_or_of_another_version_is_not_reported(once: Project, *, base: bool) -> None:
     """R-ENV-2: what the builder started from, or its environment, differs, so the difference proves nothing."""
     if base:
-        once.repo.write_all({"elsewhere.txt": "the user's\n"})
-        once.repo.commit("elsewhere", "elsewhere.txt")
+        once.repo.commit_with({"elsewhere.txt": "the user's\n"}, "elsewhere", "elsewhere.txt")
     else:
         chancy(once, "# new\n")
     assert resumed(once, "--deterministic").code == 0

@@ -14,8 +14,7 @@ from tests.support.project import Project, failing_task, making, shell, task
 def test_init_writes_only_its_own_files_and_never_one_that_exists(sandbox: GitSandbox) -> None:
     """R-RUN-1: also beside the files of another tool; git's own files are left alone."""
     sandbox.write_all({"README.md": "x\n", ".planning/ROADMAP.md": "theirs\n", ".planning/STATE.md": "theirs\n"})
-    sandbox.write_all({".gitignore": "*.log\n", ".idumb/config.yaml": "run: {max_attempts: 2}\n"})
-    sandbox.commit("first")
+    sandbox.commit_with({".gitignore": "*.log\n", ".idumb/config.yaml": "run: {max_attempts: 2}\n"}, "first")
     before = sandbox.ledger()
     exclude = sandbox.git_dir / "info" / "exclude"
     assert not exclude.exists()

@@ -57,8 +57,7 @@ def old_files() -> dict[str, str | bytes]:
 
 @pytest.fixture
 def project(sandbox: GitSandbox) -> Project:
-    sandbox.write_all(old_files())
-    sandbox.commit("before")
+    sandbox.commit_with(old_files(), "before")
     return Project(sandbox, sandbox.root)
 
 

@@ -98,8 +98,7 @@ def _with_submodule(sandbox: GitSandbox) -> Project:
     sandbox.git("-c", "protocol.file.allow=always", "submodule", "--quiet", "add", str(library.root), SUB)
     sandbox.commit()
     project = projects.create(sandbox)
-    sandbox.write(f"{SUB}/lib.txt", "lib\nmine\n")
-    sandbox.write(f"{SUB}/new.txt", "new and mine\n")
+    sandbox.write_all({f"{SUB}/lib.txt": "lib\nmine\n", f"{SUB}/new.txt": "new and mine\n"})
     return project
 
 

@@ -120,8 +120,7 @@ CONFIGURATION = ".idumb/config.yaml"
 @pytest.fixture
 def uncommitted(sandbox: GitSandbox) -> Project:
     """idumb is set up and a plan is written, but neither is added to git."""
-    sandbox.write("README.md", "# A project\n")
-    sandbox.commit("begin")
+    sandbox.commit_with({"README.md": "# A project\n"}, "begin")
     project = Project(sandbox, sandbox.root)
     assert project.quick("init").code == 0
     project.plan([making("T1-01", "a.txt")], commit=False)

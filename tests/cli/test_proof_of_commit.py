@@ -62,8 +62,7 @@ STAMP = {"stamp.txt": "one\n", "build.sh": "echo x >> stamp.txt\n"}
 @pytest.mark.nightly
 def test_a_check_that_changes_another_committed_file_is_named_and_proves_less(project: Project) -> None:
     """R-RUN-3: such as `cargo test` with a Cargo.lock that is not up to date."""
-    project.repo.write_all(STAMP)
-    project.repo.commit("stamp")
+    project.repo.commit_with(STAMP, "stamp")
     verify = "- **Verify:**\n  - `sh build.sh`\n  - `test $(wc -l < stamp.txt) = 1`\n"
     project.plan([making("T1-01", "a.txt", fields=verify), making("T1-02", "b.txt")])
     answer = project.execute("--max-attempts", "1")
@@ -87,8 +86,7 @@ def test_a_check_that_changes_another_committed_file_is_named_and_proves_less(pr
 
 def test_a_strict_task_refuses_a_check_that_changes_a_committed_file(project: Project) -> None:
     """R-RUN-3."""
-    project.repo.write_all(STAMP)
-    project.repo.commit("stamp")
+    project.repo.commit_with(STAMP, "stamp")
     project.plan([making("T1-01", "a.txt", fields="- **Verify:** `test -s a.txt && sh build.sh`\n")])
     answer = approvals.strict(project, "--max-attempts", "1")
     (row,) = answer.data["tasks"]
@@ -102,8 +100,7 @@ CHANGES = ("sh build.sh", "echo >> test_it.py", "echo : >> own.sh; sh own.sh")
 @pytest.mark.parametrize("check", seed.one_on_a_push(CHANGES, "changing checks"))
 def test_a_check_that_changes_what_it_judges_fails(project: Project, check: str) -> None:
     """R-RUN-3: the work of this run, also of earlier tasks, its tests, and the files that the check names."""
-    project.repo.write_all({"own.sh": "true\n", "test_it.py": "\n", "build.sh": "echo x >> a.txt\n"})
-    project.repo.commit("tests")
+    project.repo.commit_with({"own.sh": "true\n", "test_it.py": "\n", "build.sh": "echo x >> a.txt\n"}, "tests")
     verify = f"- **Verify:** `{check}`\n"
     project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", fields=verify)])
     answer = project.execute("--max-attempts", "1")
@@ -222,8 +219,7 @@ def test_a_hook_that_formats_and_refuses_once_costs_no_further_call_of_the_agent
 @pytest.mark.nightly
 def test_a_hook_may_change_more_than_the_task_but_nothing_that_tasks_may_not(hooked: Project) -> None:
     """R-RUN-3: a hook can run what the task wrote."""
-    hooked.repo.write("lint.sh", "true\n")
-    hooked.repo.commit("a script that a hook runs")
+    hooked.repo.commit_with({"lint.sh": "true\n"}, "a script that a hook runs")
     target = hooked.folder.parent / "target"
     script = f"for f in README.md $(cat {target}); do grep -q more $f || {{ echo '# more' >> $f; git add $f; }}; done\n"
     hooked.plan([task("T1-01", files="modify `lint.sh`", check="test -s lint.sh", steps=[write("lint.sh", script)])])

@@ -210,8 +210,7 @@ def test_what_the_clone_borrows_from_the_working_tree_is_named(project: Project)
 def test_a_later_commit_that_breaks_a_check_is_not_proven(clone: Project) -> None:
     """Also where the log is, if HEAD is asked for."""
     consent = agreed(clone)
-    clone.repo.write("a.txt", "")
-    clone.repo.commit("empty it")
+    clone.repo.commit_with({"a.txt": ""}, "empty it")
     answer = clone.quick("prove", "1", "--approve", consent, "--json")
     assert (answer.code, answer.error["code"]) == (1, "prove.mismatch")
     assert answer.data["tasks"][0]["result"] == "mismatch"

@@ -114,8 +114,7 @@ def test_a_recorded_verdict_counts_only_for_the_bytes_that_were_judged(
     """R-ENV-3: whether the builder or another person made the change."""
     project, recording = recorded
     if builder == "again":
-        project.repo.write("README.md", "other\n")
-        project.repo.commit("other")
+        project.repo.commit_with({"README.md": "other\n"}, "other")
     project.configure(replaying(recording, script_of(project), builder=builder))
     answer = run(project, "--max-attempts", "1")
     assert answer.code == 1, answer

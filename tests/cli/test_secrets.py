@@ -121,8 +121,7 @@ def test_a_check_and_a_title_with_a_secret_are_redacted_everywhere_and_the_run_c
     assert [one["result"] for one in evidence] == ["passed", "failed"]
     assert ["[redacted:value:" in one["command"] for one in evidence] == [True, True]
     assert "[redacted:github:" in evidence[1]["command"]
-    project.repo.write("ok.txt", "")
-    project.repo.commit("ok", "ok.txt")
+    project.repo.commit_with({"ok.txt": ""}, "ok", "ok.txt")
     resumed = project.quick("resume", "1", "--retry-failed", "--no-verify", "--json")
     assert resumed.code == 0, resumed.out
     assert any("Use [redacted:value:" in subject for subject in project.subjects())
@@ -185,8 +184,7 @@ def test_a_secret_is_accepted_only_after_a_person_committed_it_himself(project: 
     assert (refused.code, refused.error["code"]) == (4, "accept.secret"), refused.out
     theirs = frozenset([f"{VALUE}\n".encode()])
     assert shown(project, VALUE, answers=(refused, *asked_of(project)), theirs=theirs) == []
-    project.repo.write("a.py", f"{VALUE}\n")
-    project.repo.commit("mine", "a.py")
+    project.repo.commit_with({"a.py": f"{VALUE}\n"}, "mine", "a.py")
     accepted = project.quick("accept", "T1-01", "--why", "good enough", "--json")
     assert accepted.code == 0, accepted.out
 
@@ -236,8 +234,7 @@ def built_by_hand(project: Project, files: str, written: dict[str, str]) -> None
 @pytest.mark.nightly
 def test_undo_commits_no_secret_that_was_not_committed_before(project: Project) -> None:
     """R-LOG-3, R-GIT-3: in a file that HEAD has too; a file with a secret in its name stays as it is."""
-    project.repo.write("b.py", "b\n")
-    project.repo.commit("b")
+    project.repo.commit_with({"b.py": "b\n"}, "b")
     built_by_hand(project, "modify `b.py`, create `*.txt`", {"b.py": f"{VALUE}\n", f"{VALUE}.txt": "x\n"})
     before = project.repo.status()
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
@@ -250,8 +247,7 @@ def test_undo_commits_no_secret_that_was_not_committed_before(project: Project) 
 
 def test_a_rollback_commits_no_secret_that_only_the_uncommitted_base_of_the_work_had(project: Project) -> None:
     """R-LOG-3, R-GIT-3: the user's version of a file that HEAD has is back, but not in a commit; what HEAD had is."""
-    project.repo.write_all({"b.py": "b\n", "c.py": f"{VALUE}\n"})
-    project.repo.commit("both")
+    project.repo.commit_with({"b.py": "b\n", "c.py": f"{VALUE}\n"}, "both")
     project.repo.write("b.py", f"{VALUE}\n")
     bound(project, ("b.py", "clean\n"), ("c.py", "clean\n"))
     project.plan([built(files="modify `b.py`, modify `c.py`", check="grep -q clean b.py")])

@@ -38,8 +38,7 @@ def failed(sandbox: GitSandbox) -> Project:
 def put(project: Project, *steps: dict[str, Any], path: str = PLAN) -> None:
     """Write a step plan with one step a line, and commit it."""
     lines = "".join(f"- {json.dumps(step)}\n" for step in steps)
-    project.repo.write(path, f"steps:\n{lines}")
-    project.repo.commit("a step plan", path)
+    project.repo.commit_with({path: f"steps:\n{lines}"}, "a step plan", path)
 
 
 def approve(project: Project, path: str = PLAN) -> None:

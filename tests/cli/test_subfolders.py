@@ -37,8 +37,7 @@ def api(sandbox: GitSandbox) -> SubProject:
     sandbox.commit_with({"apps/web/page.txt": "page\n"})
     project = subfolders.create(sandbox, "apps/api")
     project.plan([making("T1-01", "a.txt"), making("T1-02", "d/b.txt", after="T1-01")])
-    sandbox.write("apps/web/page.txt", "edited\n")
-    sandbox.write("apps/web/new.txt", "new\n")
+    sandbox.write_all({"apps/web/page.txt": "edited\n", "apps/web/new.txt": "new\n"})
     return project
 
 
@@ -100,8 +99,7 @@ def test_a_folder_that_cannot_be_a_project_is_refused(sandbox: GitSandbox, folde
 def test_plans_of_a_folder_inside_a_project_are_named_as_unused(sandbox: GitSandbox) -> None:
     """By every command that is started there, also from the cached view; elsewhere nothing is said."""
     top = projects.create(sandbox)
-    sandbox.write("app/src/main.py", "pass\n")
-    sandbox.write("app/.planning/phases/1/01-PLAN.md", "mine\n")
+    sandbox.write_all({"app/src/main.py": "pass\n", "app/.planning/phases/1/01-PLAN.md": "mine\n"})
     inside, beside = Project(sandbox, top.folder / "app/src"), Project(sandbox, top.folder)
     for command in ("status", "status", "next", "roadmap", "check-plan 1"):
         answer = inside.quick(*shlex.split(command), "--json")
@@ -146,8 +144,7 @@ def test_a_source_elsewhere_in_the_repository_has_a_path_that_every_clone_has(ap
     plan = ".planning/phases/2/01-PLAN.md"
     assert '  path: "../web/TODO.md"\n' in api.read(plan)
     (api.folder / plan).write_text(api.read(plan).replace("`c.txt`\n- **x", "`c.txt` — check: `true`\n- **x"))
-    api.repo.write("builder.sh", "echo c > c.txt\n")
-    api.repo.commit("a builder", "builder.sh")
+    api.repo.commit_with({"builder.sh": "echo c > c.txt\n"}, "a builder", "builder.sh")
     api.configure("builder: agent\nbindings:\n  agent: {adapter: command, argv: [sh, ../../builder.sh]}\n")
     api.commit_own()
     assert api.execute("--no-verify", phase="2").code == 0
@@ -165,9 +162,7 @@ def _side_by_side(sandbox: GitSandbox) -> Project:
     api, web = subfolders.create(sandbox, "apps/api"), subfolders.create(sandbox, "apps/web")
     for project in (api, web):
         project.plan(TASKS)
-    sandbox.write("apps/web/page.txt", "edited\n")
-    sandbox.write("apps/web/new.txt", "new\n")
-    sandbox.write("apps/web/staged.txt", "staged\n")
+    sandbox.write_all({"apps/web/page.txt": "edited\n", "apps/web/new.txt": "new\n", "apps/web/staged.txt": "staged\n"})
     sandbox.git("add", "apps/web/staged.txt")
     sandbox.remove("apps/web/old.txt")
     return Project(sandbox, sandbox.root)
@@ -257,8 +252,7 @@ def test_checks_run_in_the_folder_with_what_its_own_settings_provide_and_prepare
 ) -> None:
     """The same settings and lock files mean other folders in another project."""
     repo = both[0].repo
-    repo.write("package-lock.json", "{}\n")
-    repo.commit("lock", "package-lock.json")
+    repo.commit_with({"package-lock.json": "{}\n"}, "lock", "package-lock.json")
     checks = "test -s ../../top.txt && test -e data/x && grep -q . deps/list && test ! -e ../web/dirty"
     for project in both:
         project.repo.write_all({f"{project.name}/.gitignore": "data/\ndeps/\n", f"{project.name}/data/x": "x\n"})
@@ -328,8 +322,7 @@ def test_no_command_touches_a_byte_or_an_index_entry_of_the_neighbour(both: Both
     repo = api.repo
     repo.write_all({"apps/web/half.txt": "one\n", "apps/web/.gitignore": "*.ignored\n", "apps/web/x.ignored": "kept\n"})
     repo.git("add", "--", "apps/web/half.txt", "apps/web/.gitignore")
-    repo.write("apps/web/half.txt", "two\n")
-    repo.write("apps/web/announced.txt", "later\n")
+    repo.write_all({"apps/web/half.txt": "two\n", "apps/web/announced.txt": "later\n"})
     repo.git("add", "--intent-to-add", "--", "apps/web/announced.txt")
     repo.link("apps/web/link", "page.txt")
     (web.folder / "program").write_text("#!/bin/sh\n", encoding="ascii")

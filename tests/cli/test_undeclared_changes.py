@@ -130,8 +130,7 @@ def test_files_hidden_by_new_rules_are_undeclared_changes(ignoring: Project, scr
 
 def test_an_ignored_file_that_only_a_pattern_declares_is_not_overwritten(project: Project) -> None:
     """R-GIT-1: it is in no tree."""
-    project.repo.write(".git/info/exclude", "own/\n")
-    project.repo.write("own/key", "mine\n")
+    project.repo.write_all({".git/info/exclude": "own/\n", "own/key": "mine\n"})
     step = write("own/key", "theirs\n")
     project.plan([task("T1-01", files="modify `own/**`", check="grep -q theirs own/key", steps=[step])])
     answer = project.execute("--max-attempts", "1", "--no-verify")

@@ -150,8 +150,7 @@ def test_plans_that_are_no_longer_kept_anywhere_are_one_clear_refusal(project: P
 @pytest.mark.parametrize("staged", [(), ("d/src.txt",)])
 def test_a_task_starts_from_the_version_that_the_user_takes_as_base(project: Project, staged: tuple[str, ...]) -> None:
     """R-GIT-6: also if it is staged; otherwise the user's next commit would undo the work. A rollback restores it."""
-    project.repo.write_all({"d/src.txt": "one\n", "d/page.txt": "one\n"})
-    project.repo.commit("d", "d")
+    project.repo.commit_with({"d/src.txt": "one\n", "d/page.txt": "one\n"}, "d", "d")
     project.repo.write("d/src.txt", "two\n")
     steps = [shell("sed -i s/^/more-/ d/src.txt")]
     project.plan([task("T1-01", files="modify `d/*`", check="! grep -q one d/src.txt", steps=steps)])

@@ -239,8 +239,7 @@ def test_what_a_person_made_is_committed_if_it_is_not_yet(project: Project) -> N
     project.repo.write("a.txt", "mine\n")
     assert project.quick("decide", "T1-01.work.1", "done").code == 0
     assert project.resume().code == 5
-    project.repo.write("b.txt", "mine\n")
-    project.repo.commit("by hand", "b.txt")
+    project.repo.commit_with({"b.txt": "mine\n"}, "by hand", "b.txt")
     assert project.quick("decide", "T1-02.work.1", "done").code == 0
     assert project.resume().code == 0
     assert [word for word in project.subjects() if word != "plan"][-4:-1] == ["Task T1-01", "by hand", "Task T1-03"]

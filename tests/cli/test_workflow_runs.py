@@ -13,6 +13,7 @@ import pytest
 from idumb.domain.plans.plan import Task
 from idumb.markdown.plans import workflow_parser
 from tests.cli.test_workflows import define, start, steps
+from tests.crash.shapes import BRANCH
 from tests.support import project as projects
 from tests.support import seed
 from tests.support.gitrepo import GitSandbox
@@ -47,33 +48,8 @@ then: [more]
 else: [less]
 ```
 
-### more: Add more
-
-```yaml step
-kind: script
-run: echo "$WORD" >> a.txt; echo 2
-takes: {WORD: make.word}
-files: {modify: [a.txt]}
-outputs: {lines: integer}
-```
-
-### less: Remove it
-
-```yaml step
-kind: script
-run: rm a.txt
-files: {delete: [a.txt]}
-```
-
-### last: Use the number
-
-```yaml step
-kind: script
-run: echo "$LINES" > sub.txt
-takes: {LINES: {from: more.lines, default: 0}}
-files: {create: [sub.txt]}
-```
 """
+BRANCHES += BRANCH.replace("more.lines", "{from: more.lines, default: 0}")
 AGENT = 'echo "$INPUT_WORD" > a.txt; echo \'{"size": 5}\''
 STATUSES = {"make": "completed", "is-more": "completed", "more": "completed", "less": "omitted", "last": "completed"}
 
@@ -232,8 +208,7 @@ def scripted(sandbox: GitSandbox, workflow: str, step: str, **inputs: str) -> tu
 
 
 def test_the_check_of_a_release_says_why_it_cannot_be_made(sandbox: GitSandbox) -> None:
-    sandbox.write("CHANGELOG.md", CHANGES)
-    sandbox.commit("first")
+    sandbox.commit_with({"CHANGELOG.md": CHANGES}, "first")
     sandbox.git("tag", "v1.0.0")
     for version, changes, words in (
         ("1.1", CHANGES, "the version must be three numbers"),

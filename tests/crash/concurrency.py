@@ -90,8 +90,7 @@ class Scene:
             first.repo.git("worktree", "add", "--quiet", "-b", f"linked-{number}", str(linked))
             projects.append(Project(GitSandbox(linked), linked))
         for project in projects:
-            project.repo.write("dirty.txt", "mine\n")
-            project.repo.write("mine.txt", "mine too\n")
+            project.repo.write_all({"dirty.txt": "mine\n", "mine.txt": "mine too\n"})
         return projects
 
     def start(self, project: Project, argv: Sequence[str], *, plant: str = "") -> Started:

@@ -18,6 +18,7 @@ from idumb.store.connection import Database
 from idumb.store.event_log import SqliteEventLog
 from idumb.system.clock import SystemClock
 from tests.crash.programme import LEFT_PROCESS, LOST_BYTES, LOST_CHECKPOINT, OTHER, REPEATED_TASK
+from tests.crash.rollback_user import is_own
 from tests.support import warm
 from tests.support.answer import Answer
 from tests.support.ended import running
@@ -96,15 +97,12 @@ def go_on(say: Callable[[str], Answer]) -> Answer:
 
 
 def present(project: Project) -> Bytes:
-    def own(path: str) -> bool:
-        return path.split("/", 1)[0] in (".idumb", ".planning")
-
     repo = project.repo
     return Bytes(
-        files={path: entry for path, entry in work_tree(repo.root).items() if not own(path)},
-        committed={path: blob for path, blob in repo.tree().items() if not own(path)},
+        files={path: entry for path, entry in work_tree(repo.root).items() if not is_own(path)},
+        committed={path: blob for path, blob in repo.tree().items() if not is_own(path)},
         staged=repo.git("diff", "--cached", "--full-index", "--", ".", ":!.idumb", ":!.planning"),
-        status=[line for line in repo.status() if not own(line[3:])],
+        status=[line for line in repo.status() if not is_own(line[3:])],
     )
 
 

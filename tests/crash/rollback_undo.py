@@ -85,8 +85,7 @@ def create_template(place: Path, seed: int) -> Template:
     chance = random.Random(seed)
     policy = "none" if seed % 3 == 2 else "task"
     repo = GitSandbox.create(place)
-    repo.write_all(FIRST)
-    repo.commit("first")
+    repo.commit_with(FIRST, "first")
     project = Project(repo, place)
     assert project.quick("init").code == 0
     project.configure(f"git:\n  commit: {policy}\nrun:\n  max_attempts: 1\n")

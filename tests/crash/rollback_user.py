@@ -69,7 +69,7 @@ def _mine(chance: random.Random, project: Project, present: Files, _: Sequence[s
     name = chance.choice(("u1.txt", "u2.txt", "new.txt", "b/new.txt", "mine.log", "b/d/mine"))
     if _blocked(project, name):
         return "nothing"
-    data = os.urandom(0) + f"mine {chance.randrange(1000)}\n".encode()
+    data = f"mine {chance.randrange(1000)}\n".encode()
     project.repo.write(name, data)
     present[name] = ("file", False, data)
     return f"write {name}"

@@ -140,8 +140,7 @@ def _project(folder: Path, *, commit: str) -> tuple[Project, str]:
 
 def _without_idumb(folder: Path) -> Project:
     repo = GitSandbox.create(folder)
-    repo.write_all({"README.md": "# A project\n", "dirty.txt": "one\n"})
-    repo.commit("first")
+    repo.commit_with({"README.md": "# A project\n", "dirty.txt": "one\n"}, "first")
     repo.write_all({"dirty.txt": "two\n", "mine.txt": "never committed\n"})
     return Project(repo, folder)
 

@@ -178,6 +178,35 @@ def _change(project: Project) -> None:
     project.repo.write("sub/a.txt", "made\nmore\n")
 
 
+BRANCH = """
+### more: Add more
+
+```yaml step
+kind: script
+run: echo "$WORD" >> a.txt; echo $((1 + 1))
+takes: {WORD: make.word}
+files: {modify: [a.txt]}
+outputs: {lines: integer}
+```
+
+### less: Remove it
+
+```yaml step
+kind: script
+run: rm a.txt
+files: {delete: [a.txt]}
+```
+
+### last: Use the number
+
+```yaml step
+kind: script
+run: echo "$LINES" > sub.txt
+takes: {LINES: more.lines}
+files: {create: [sub.txt]}
+```
+"""
+"""The two ways on from a condition `is-more`, and a step after both."""
 WORKFLOW = """---
 type: workflow
 name: w
@@ -214,33 +243,8 @@ then: [more]
 else: [less]
 ```
 
-### more: Add more
-
-```yaml step
-kind: script
-run: echo "$WORD" >> a.txt; echo $((1 + 1))
-takes: {WORD: make.word}
-files: {modify: [a.txt]}
-outputs: {lines: integer}
-```
-
-### less: Remove it
-
-```yaml step
-kind: script
-run: rm a.txt
-files: {delete: [a.txt]}
-```
-
-### last: Use the number
-
-```yaml step
-kind: script
-run: echo "$LINES" > sub.txt
-takes: {LINES: more.lines}
-files: {create: [sub.txt]}
-```
 """
+WORKFLOW += BRANCH
 
 
 def _workflow(place: Path) -> Project:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -82,32 +82,25 @@ class History(GitSandbox):
         history.note("base")
         return history
 
-    def note(self, title: str) -> None:
+    def note(self, title: str, files: Mapping[str, str | bytes | None] | None = None) -> None:
+        """Change these files, as `change` does, and add a step."""
+        self.change(files or {})
         self.steps.append((title, rollback_user.look(self.root)))
 
 
 def any_bytes(repo: History) -> None:
-    for name, data in BYTES.items():
-        repo.write(f"bytes/{name}", data)
-    repo.note("bytes of every kind")
-    for name, data in BYTES.items():
-        repo.write(f"bytes/{name}", data[::-1] + b"\0\xff\r")
-    repo.note("bytes turned around")
-    for name in BYTES:
-        repo.write(f"bytes/{name}", b"")
-    repo.note("bytes all gone")
+    repo.note("bytes of every kind", {f"bytes/{name}": data for name, data in BYTES.items()})
+    turned = {f"bytes/{name}": data[::-1] + b"\0\xff\r" for name, data in BYTES.items()}
+    repo.note("bytes turned around", turned)
+    repo.note("bytes all gone", dict.fromkeys(turned, b""))
 
 
 def names(repo: History) -> None:
-    for name in ODD_NAMES:
-        repo.write(name, os.fsencode(name) + b"\n")
-    repo.note("odd names")
+    repo.note("odd names", {name: os.fsencode(name) + b"\n" for name in ODD_NAMES})
     for name in ODD_NAMES:
         repo.write(name, os.fsencode(name) + b" again\n", mode=0o755)
     repo.note("odd names, changed and made programs")
-    for name in ODD_NAMES:
-        (repo.root / name).unlink()
-    repo.note("odd names gone")
+    repo.note("odd names gone", dict.fromkeys(ODD_NAMES))
 
 
 def modes(repo: History) -> None:
@@ -122,20 +115,13 @@ def modes(repo: History) -> None:
 
 
 def swaps(repo: History) -> None:
-    repo.write("swap", "a file\n")
-    repo.note("a file")
+    repo.note("a file", {"swap": "a file\n"})
+    repo.note("the file is a folder", {"swap": None, "swap/a": "1\n", "swap/b/c": "2\n", "swap/b/d/e": "3\n"})
     repo.remove("swap")
-    repo.write_all({"swap/a": "1\n", "swap/b/c": "2\n", "swap/b/d/e": "3\n"})
-    repo.note("the file is a folder")
-    repo.remove("swap")
-    repo.write("swap", "a file again\n")
-    repo.note("the folder is a file")
-    repo.remove("swap")
-    repo.write("swap/a/b/c/d", "deep\n")
-    repo.note("deep")
+    repo.note("the folder is a file", {"swap": "a file again\n"})
+    repo.note("deep", {"swap": None, "swap/a/b/c/d": "deep\n"})
     repo.remove("swap/a")
-    repo.write("swap/a", "up\n")
-    repo.note("a file where a deep folder was")
+    repo.note("a file where a deep folder was", {"swap/a": "up\n"})
 
 
 def links(repo: History) -> None:
@@ -145,60 +131,41 @@ def links(repo: History) -> None:
     repo.link("links/odd name", "tar get\nwith newline\udcff")
     repo.link("links/itself", "itself")
     repo.note("links")
-    for name in ("to-file", "to-folder"):
-        repo.remove(f"links/{name}")
-    repo.write("links/to-file", "now a file\n")
-    repo.write("links/to-folder/file", "now a folder\n")
-    repo.remove("links/dangling")
+    repo.change(dict.fromkeys(("links/to-file", "links/to-folder", "links/dangling")))
+    repo.write_all({"links/to-file": "now a file\n", "links/to-folder/file": "now a folder\n"})
     repo.link("links/dangling", "elsewhere")
     repo.note("links become file and folder, one points elsewhere")
-    repo.remove("links/to-file")
-    repo.remove("links/to-folder")
+    repo.change({"links/to-file": None, "links/to-folder": None})
     repo.link("links/to-file", "../README.md")
     repo.link("links/to-folder", "../kept")
     repo.note("file and folder become links")
-    repo.remove("links/to-file")
-    repo.write("links/to-file/below", "x\n")
-    repo.remove("kept")
+    repo.change({"links/to-file": None, "links/to-file/below": "x\n", "kept": None})
     repo.link("kept", "links")
     repo.note("a link becomes a folder, and a folder of the base a link")
-    repo.remove("links")
-    repo.note("links gone")
-    repo.remove("kept")
-    repo.write("kept/file.txt", "kept\n")
-    repo.note("folder back")
+    repo.note("links gone", {"links": None})
+    repo.note("folder back", {"kept": None, "kept/file.txt": "kept\n"})
 
 
 def ignored(repo: History) -> None:
-    repo.write_all({".gitignore": "*.log\nbuild/\n/secret*\n", "build/out.txt": "out\n", "a.log": "log\n"})
-    repo.note("ignored files that are tracked")
-    repo.write_all({"b.log": "new\n", "build/more/x.txt": "x\n", "secret[1]": "s\n", "a.log": "log 2\n"})
-    repo.note("more of them, one with brackets")
-    repo.write(".gitignore", "*\n")
-    repo.write("everything-is-ignored.txt", "x\n")
-    repo.note("everything is ignored")
-    repo.write("sub/.gitignore", "!*\n")
-    repo.write("sub/inside.txt", "x\n")
-    repo.note("a nested .gitignore")
-    repo.remove(".gitignore")
-    repo.remove("b.log")
-    repo.note("nothing is ignored")
-    repo.write(".gitignore/file", "x\n")
-    repo.note(".gitignore is a folder")
+    rules = {".gitignore": "*.log\nbuild/\n/secret*\n"}
+    repo.note("ignored files that are tracked", {**rules, "build/out.txt": "out\n", "a.log": "log\n"})
+    more = {"b.log": "new\n", "build/more/x.txt": "x\n", "secret[1]": "s\n", "a.log": "log 2\n"}
+    repo.note("more of them, one with brackets", more)
+    repo.note("everything is ignored", {".gitignore": "*\n", "everything-is-ignored.txt": "x\n"})
+    repo.note("a nested .gitignore", {"sub/.gitignore": "!*\n", "sub/inside.txt": "x\n"})
+    repo.note("nothing is ignored", {".gitignore": None, "b.log": None})
+    repo.note(".gitignore is a folder", {".gitignore/file": "x\n"})
     repo.remove(".gitignore")
     repo.link(".gitignore", "README.md")
     repo.note(".gitignore is a link")
     repo.remove(".gitignore")
-    repo.write(".gitignore", ".*\n!.gitignore\n")
-    repo.note("dot files ignored, idumb's own with them")
-    repo.remove(".gitignore")
-    repo.note("and not")
+    repo.note("dot files ignored, idumb's own with them", {".gitignore": ".*\n!.gitignore\n"})
+    repo.note("and not", {".gitignore": None})
 
 
 def subjects(repo: History) -> None:
     for number, subject in enumerate(SUBJECTS):
-        repo.write("subject.txt", f"{number}\n")
-        repo.note(subject)
+        repo.note(subject, {"subject.txt": f"{number}\n"})
 
 
 SUBJECTS = (
@@ -225,8 +192,7 @@ def everything_goes(repo: History) -> None:
         if entry.name != ".git":
             repo.remove(entry.name)
     repo.note("everything is deleted")
-    repo.write("README.md", "# Back\n")
-    repo.note("and back")
+    repo.note("and back", {"README.md": "# Back\n"})
 
 
 CHAPTERS: tuple[Callable[[History], None], ...] = (

@@ -169,10 +169,10 @@ class GitSandbox:
         self.git(*QUICK_COMMIT, "--quiet", "--allow-empty", "-m", message)
         return self.head()
 
-    def commit_with(self, files: Mapping[str, str | bytes]) -> str:
-        """Write these files and commit all that is not ignored."""
+    def commit_with(self, files: Mapping[str, str | bytes], message: str = "work", *paths: str) -> str:
+        """Write these files, then commit as `commit` does."""
         self.write_all(files)
-        return self.commit()
+        return self.commit(message, *paths)
 
     def add_submodule(
         self, path: str, files: Mapping[str, str | bytes] | None = None, source: GitSandbox | None = None

@@ -29,8 +29,7 @@ class SubProject(Project):
 
 def create(repo: GitSandbox, name: str) -> SubProject:
     """Set up a project in a subfolder, with a commit."""
-    repo.write(f"{name}/README.md", f"# {name}\n")
-    repo.commit(f"folder {name}", f"{name}/README.md")
+    repo.commit_with({f"{name}/README.md": f"# {name}\n"}, f"folder {name}", f"{name}/README.md")
     project = SubProject(repo, repo.root / name)
     assert project.quick("init", "--here").code == 0
     project.commit_own()

@@ -64,8 +64,7 @@ def test_ledger_sees_a_change_of(sandbox: GitSandbox, change: str) -> None:
 
 
 def test_ledger_sees_index_refs_head_and_configuration(sandbox: GitSandbox) -> None:
-    sandbox.write("a.txt", "a")
-    sandbox.commit()
+    sandbox.commit_with({"a.txt": "a"})
     before = sandbox.ledger()
     sandbox.write("b.txt")
     sandbox.git("add", "b.txt")
@@ -97,8 +96,7 @@ def other(sandbox: GitSandbox) -> Project:
 def test_a_prepared_project_is_built_once_and_restored_with_its_log_and_consent(prepared: Prepared) -> None:
     first = prepared.get(verified)
     before, operations = first.repo.ledger(), first.events()
-    first.repo.write("a.txt", "spoiled")
-    first.repo.write(".git/refs/heads/other", first.repo.head() + "\n")
+    first.repo.write_all({"a.txt": "spoiled", ".git/refs/heads/other": first.repo.head() + "\n"})
     assert prepared.get(other).events() == []
     again = prepared.get(verified)
     assert BUILT == ["once"]

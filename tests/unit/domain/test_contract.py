@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -109,18 +110,15 @@ def test_of_many_unknown_dependencies_the_first_hundred_are_reported_in_linear_t
 
 
 def test_what_finished_tasks_replace_is_left_out_of_the_others_in_linear_time() -> None:
-    whole = assembled(plan("01", task("T1-01")), settings=AGENT)
-
     def given(count: int) -> contract.Contract:
-        replaced = ((), *((f"T1-{number:05}/AC-1",) for number in range(count - 1)))
-        tasks = {f"T1-{number:05}": task(f"T1-{number:05}", replaces=replaced[number]) for number in range(count)}
+        ids = [f"T1-{number:05}" for number in range(count)]
+        tasks = {id: task(id, replaces=(f"{before}/AC-1",)) for before, id in itertools.pairwise(["T1-x", *ids])}
         return replace(whole, tasks=tasks, order=tuple(tasks))
 
-    def proven(made: contract.Contract) -> list[Task]:
-        return contract.without_replaced(made, made.order, made.order)
-
-    assert [len(each.acceptance) for each in proven(given(3))] == [0, 0, 1]
-    assert_linear(proven, given)
+    whole = assembled(plan("01", task("T1-01")), settings=AGENT)
+    few = given(3)
+    assert [len(one.acceptance) for one in contract.without_replaced(few, few.order, few.order)] == [0, 0, 1]
+    assert_linear(lambda made: contract.without_replaced(made, made.order, made.order), given)
 
 
 def test_the_hash_changes_with_every_plan_byte_and_a_setting() -> None:
