@@ -36,7 +36,8 @@ def checkouts() -> tuple[str, bool]:
 
 def _base(variable: str, *default: str) -> str:
     base = os.environ.get(variable, "")
-    return base if os.path.isabs(base) else os.path.join(os.path.expanduser("~"), *default)
+    # Without a home, as a user of a container has none, "~" stays: below "/", so that no folder in a project is meant.
+    return base if os.path.isabs(base) else os.path.join("/", os.path.expanduser("~"), *default)
 
 
 def repository_id(common_dir: str, project: str = "") -> str:

@@ -123,6 +123,16 @@ def test_the_state_directory_is_in_the_home_unless_xdg_says_otherwise(
     assert user_folders.path() == str(home / ".local/state/idumb")
 
 
+@every("home", ["", "relative"])
+def test_without_a_home_no_folder_of_idumb_is_below_the_current_one(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As for a user of a container that has no entry in its table of users; here HOME says it."""
+    for variable in ("XDG_STATE_HOME", "XDG_CONFIG_HOME"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setenv("HOME", home)
+    for folder in (user_folders.path(), user_folders.checkouts()[0], user_folders.configuration()):
+        assert os.path.isabs(folder)
+
+
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
     place = tmp_path / "repo"
