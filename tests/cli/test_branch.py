@@ -72,6 +72,21 @@ def test_an_unfinished_run_begins_no_other_branch(sandbox: GitSandbox) -> None:
     assert "other" not in sandbox.git("branch")
 
 
+def test_what_comes_next_is_the_unfinished_run_of_this_branch(project: Project) -> None:
+    repo = project.repo
+    for phase in ("1", "2"):
+        project.plan([failing_task(f"T{phase}-01", f"{phase}.txt")], phase=phase)
+    project.commit_own()
+    for phase in ("1", "2"):
+        repo.git("switch", "--quiet", "-c", f"on-{phase}", "main")
+        assert project.execute("--max-attempts", "1", phase=phase).code == 1
+    for phase in ("2", "1"):
+        repo.git("switch", "--quiet", f"on-{phase}")
+        assert project.json("next").data["next"]["phase"] == phase
+    repo.git("switch", "--quiet", "main")
+    assert project.json("next").data["next"]["command"] == "git switch on-1"
+
+
 def test_scope_root_keeps_a_plan_in_its_subfolder(sandbox: GitSandbox) -> None:
     """R-LOCK-5: paths count from the root wherever a command starts; `scope.root` keeps tasks in the folder."""
     project = _project(sandbox)

@@ -360,8 +360,8 @@ def _next(
     if not initialised:
         return Action("init"), "idumb is not set up here", None
     left = [each for each in found if each.row.get("restoring") or not (_is_done(each.row) or _is_dropped(each.row))]
-    first = min(left, key=lambda each: _rank(each.row), default=None)
-    if questions and (first is None or _rank(first.row) > _UNDER_WAY):
+    first = min(left, key=_rank, default=None)
+    if questions and (first is None or _rank(first)[0] > _UNDER_WAY):
         return actions.DECISIONS, f"a question needs an answer: {questions[0]['what']}", None
     if first is not None:
         asked = tuple(question["subject"] for question in first.row["decisions"])
@@ -376,10 +376,12 @@ def _next(
     return None, f"every phase is verified{dropped}{more}", None
 
 
-_UNDER_WAY = (0, True)
+_UNDER_WAY = 0
 
 
-def _rank(row: Mapping[str, Any]) -> tuple[int, bool]:
-    """Return the rank of a phase among those that are not done; the lowest is next."""
+def _rank(each: _Phase) -> tuple[int, bool, bool]:
+    """Return the rank of a phase among those that are not done; the lowest is next. What goes on here comes first."""
+    row = each.row
     under_way = row.get("open") or row.get("restoring") or row["state"] in (ACTIVE, INTERRUPTED)
-    return 0 if under_way else 1 if row["decisions"] else 2, not phase_ids.is_numbered(row["phase"])
+    rank = _UNDER_WAY if under_way else 1 if row["decisions"] else 2
+    return rank, each.situation.back is not None, not phase_ids.is_numbered(row["phase"])
