@@ -207,9 +207,18 @@ def _require_checked_out(services: Services, commit: str) -> None:
 
 
 def _newest_phase(services: Services) -> str:
-    """Return the phase of the newest task that a commit in the history of HEAD has."""
+    """Return the phase of the newest task that a commit in the history of HEAD has.
+
+    After a squash, which drops the trailers, it is the one that the newest report in HEAD says was verified.
+    """
     for task in recorded_elsewhere.commits_of_tasks(services.history.trailers_since(None)):
         return run_lookup.find_task(task)[0]
+    reports = (
+        (recorded_elsewhere.report_in_head(services, folder), phase) for phase, folder in services.plans.phases()
+    )
+    verified = [(str(report.get("created", "")), phase) for report, phase in reports if report]
+    if verified:
+        return max(verified)[1]
     raise Refusal("prove.no-commit", "No commit in the history of HEAD has the work of a task.", hint=Action("next"))
 
 

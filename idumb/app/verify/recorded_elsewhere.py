@@ -54,20 +54,23 @@ def _of_old_idumb(services: Services, phase: str) -> dict[str, Any]:
     }
 
 
-def verified_report(services: Services, contract: Contract) -> dict[str, Any] | None:
-    """Return the report in HEAD that says this contract was verified; None if there is none.
+def report_in_head(services: Services, folder: str) -> Mapping[str, Any]:
+    """Return the report in HEAD that says the phase of a folder was verified; empty if there is none.
 
     Only a committed report counts, because git records who committed it.
     """
-    path = report_path(contract.folder, "VERIFICATION")
     tree = services.history.head_tree()
-    entry = services.trees.entry(tree, path) if tree is not None else None
-    if entry is None:
+    entry = services.trees.entry(tree, report_path(folder, "VERIFICATION")) if tree is not None else None
+    report = None if entry is None else services.plans.report(services.trees.read(entry.oid), "VERIFICATION")
+    return report if report is not None and report.get("status") == _PASSED else {}
+
+
+def verified_report(services: Services, contract: Contract) -> dict[str, Any] | None:
+    """Return the report in HEAD that says this contract was verified; None if there is none."""
+    report = report_in_head(services, contract.folder)
+    if report.get("contract_hash") != contract.hash:
         return None
-    report = services.plans.report(services.trees.read(entry.oid), "VERIFICATION") or {}
-    if report.get("status") != _PASSED or report.get("contract_hash") != contract.hash:
-        return None
-    return {"path": path, "created": str(report.get("created", ""))}
+    return {"path": report_path(contract.folder, "VERIFICATION"), "created": str(report.get("created", ""))}
 
 
 def commits_of_tasks(newest_first: Sequence[tuple[str, Mapping[str, str]]]) -> dict[str, str]:
