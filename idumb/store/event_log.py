@@ -281,6 +281,20 @@ def _require_fence(db: sqlite3.Connection, worktree: str, fence: int) -> None:
         )
 
 
+@contextlib.contextmanager
+def _writing(path: str) -> Iterator[None]:
+    """Refuse if the file of a backup cannot be written, which says nothing about the log."""
+    try:
+        yield
+    except FileExistsError:
+        raise Refusal("backup.exists", f"{path} already exists.", hint="choose another name") from None
+    except (OSError, sqlite3.Error) as problem:
+        words = f"{path} cannot be written: {getattr(problem, 'strerror', None) or problem}"
+        raise Refusal(
+            "backup.not-written", words, hint="choose a folder that you can write, with enough space"
+        ) from problem
+
+
 class SqliteLogFiles:
     """Backups that a person asks for, archived runs and transcripts; and the list of all runs."""
 
@@ -298,24 +312,22 @@ class SqliteLogFiles:
         part = f"{path}.{os.getpid()}.part"
 
         def copy(db: sqlite3.Connection) -> None:
-            with connection.translated(path):  # what fails is not the log
+            with _writing(path):
                 backups.copy(db, part)
 
-        with connection.translated(path):
-            try:
-                self._database.write(lambda _: None)  # a log without any event has a backup too
-                self._database.read(copy, None)
-                chain = backups.check(part, self._database.folder)
-                if chain.broken_at is not None:
-                    raise connection.corrupt(self._database.path, chain.why)
+        try:
+            self._database.write(lambda _: None)  # a log without any event has a backup too
+            self._database.read(copy, None)
+            chain = backups.check(part, self._database.folder)
+            if chain.broken_at is not None:
+                raise connection.corrupt(self._database.path, chain.why)
+            with _writing(path):
                 os.close(os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW, 0o600))
                 os.rename(part, path)
-            except FileExistsError:
-                raise Refusal("backup.exists", f"{path} already exists.", hint="choose another name") from None
-            finally:
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(part)
-            atomic_write.sync_folder(folder)
+                atomic_write.sync_folder(folder)
+        finally:
+            with contextlib.suppress(OSError):
+                os.unlink(part)
         return chain.count, chain.head
 
     def check_backup(self, path: str) -> tuple[ChainCheck, bool]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from idumb.domain.errors import StoreError
+from idumb.domain.errors import Refusal
 from idumb.domain.runs.event import NewEvent
 from idumb.store import backups, doctor_checks
 from idumb.store.event_log import SqliteLogFiles
@@ -170,7 +170,7 @@ def test_a_backup_that_does_not_fit_is_refused_under_its_own_name(files: SqliteL
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (4096, hard))
     try:
-        with pytest.raises(StoreError, match=f"{tmp_path}/b.db"):
+        with pytest.raises(Refusal, match=f"{tmp_path}/b.db cannot be written"):
             files.back_up(f"{tmp_path}/b.db")
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
@@ -197,6 +197,7 @@ def test_a_damaged_backup_is_never_called_valid(opened: OpenedLog, files: Sqlite
         assert code_of(lambda: files.check_backup(str(backup))) == "store.corrupt"
     assert code_of(files.check_backup, str(tmp_path / "none")) == "backup.missing"
     assert code_of(files.back_up, str(tmp_path / "none" / "b.db")) == "backup.no-folder"
+    assert code_of(files.back_up, "/proc/b.db") == "backup.not-written"
 
 
 def test_a_backup_of_another_log_is_recognized(files: SqliteLogFiles, tmp_path: Path) -> None:
