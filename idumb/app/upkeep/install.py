@@ -67,7 +67,7 @@ def _change(place: Place, shipped: Mapping[str, str], *, dry_run: bool) -> list[
         except OSError as problem:
             raise Refusal(
                 "install.refused",
-                f"{path} cannot be read or written: {problem.strerror or problem}. Earlier files were written.",
+                f"{path} cannot be read or written: {problem.strerror or problem}.",
                 hint="Fix this and run the command again; links are not followed",
             ) from problem
         rows.append({"path": path, "action": action})
