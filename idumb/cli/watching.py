@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import glob
 import os
@@ -11,6 +12,8 @@ import time
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TextIO
 
+import click
+
 from idumb.app.core import run_lookup
 from idumb.app.core.services import Result
 from idumb.app.reading import watch
@@ -18,6 +21,7 @@ from idumb.app.reading.watch import Expected, Now
 from idumb.app.upkeep import event_log
 from idumb.cli import output
 from idumb.composition import before_services
+from idumb.domain import errors
 from idumb.system import process_tree
 from idumb.views import answer
 from idumb.views.terminal.live_progress import LiveProgress
@@ -41,6 +45,16 @@ def once(services: Container, phase: str | None, *, as_json: bool) -> Result:
     return Result(watch.summary(services, state))
 
 
+@contextlib.contextmanager
+def _until_interrupted() -> Iterator[None]:
+    """End the command on Ctrl-C without a word, as every program does that follows something: nothing went wrong."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise click.exceptions.Exit(errors.EXIT_INTERRUPTED) from None
+
+
+@_until_interrupted()
 def follow(services: Container, phase: str | None, *, bell: bool) -> Result:
     """Show the run and those after it, until Ctrl-C; without a terminal, until the run ends."""
     is_terminal = sys.stdout.isatty()
@@ -59,9 +73,10 @@ def _follow(services: Container, state: RunState, after: int, *, live: bool, bel
     if live:
         display, last = _replayed(services, state, sys.stdout)
         display.show()
-        last = _report_events(services, state.id, display, max(after, last), bell=bell)
-        display.stop()
-        return last
+        try:
+            return _report_events(services, state.id, display, max(after, last), bell=bell)
+        finally:
+            display.stop()
     lines = PlainProgress(sys.stdout, escape=output.shown)
     lines.begin(*watch.described(services, state))
     return _report_events(services, state.id, lines, after, bell=bell)
@@ -78,6 +93,7 @@ def _report_events(services: Container, run: str, reporter: Reporter, after: int
     return after
 
 
+@_until_interrupted()
 def everything(services: Container, *, once: bool) -> Result:
     """Return every phase and the newest events; at a terminal, show them again whenever something changes."""
     if once or not sys.stdout.isatty():
@@ -106,6 +122,7 @@ def _everything(services: Container) -> dict[str, Any]:
     }
 
 
+@_until_interrupted()
 def follow_log(services: Container, phase: str | None, run: str | None, task: str | None, **filters: Any) -> None:
     """Print the events that match, then each new one, until nobody works on the run."""
     run = run or watch.newest(services, phase).id

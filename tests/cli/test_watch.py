@@ -58,7 +58,7 @@ class Terminal(io.StringIO):
 
 @pytest.mark.usefixtures("home")
 def test_every_phase_is_shown_with_the_newest_events_and_again_when_they_change(
-    prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+    prepared: Prepared, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """R-OPS-1."""
     project = prepared.get(reviewed)
@@ -78,6 +78,7 @@ def test_every_phase_is_shown_with_the_newest_events_and_again_when_they_change(
     monkeypatch.chdir(project.folder)
     monkeypatch.setattr(sys, "stdout", screen)
     assert main.run(["watch", "--all"]) == 130
+    assert capsys.readouterr().err == "", "Ctrl-C is how one leaves it"
     first, second = screen.getvalue().split("Phase 1 The first step")[1:]
     assert "decision.answered" not in first
     assert "decision.answered" in second
