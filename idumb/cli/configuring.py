@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from idumb.app.core import run_lookup
-from idumb.app.core.services import Result
+from idumb.app.core.services import Result, fields
 from idumb.domain import wording
 from idumb.domain.action import Action
 from idumb.domain.errors import InputError, Refusal
@@ -44,7 +44,7 @@ def change(services: Services, name: str, value: str) -> Result:
     place = single_settings.user_path() if setting.of_user else os.path.join(services.root, configuration.PATH)
     shown = place if setting.of_user else configuration.PATH
     before = _data(place) or b""
-    value = single_settings.as_text(value) if setting.accepted == "a text" else value
+    value = single_settings.as_text(value) if setting.is_text else value
     after = single_settings.with_setting(before, shown, name.split("."), value)
     read: Any = single_settings.read_user_file if setting.of_user else configuration.read
     findings = read(after, shown)[1]
@@ -102,9 +102,8 @@ def _named(services: Services, name: str) -> Setting:
 
 
 def _row(setting: Setting) -> dict[str, Any]:
-    row = setting._asdict()
-    file = "user" if row.pop("of_user") else "project"
-    return {**row, "file": file}
+    shown = fields(setting, "name", "accepted", "default", "value", "source")
+    return {**shown, "file": "user" if setting.of_user else "project"}
 
 
 def _files(services: Services) -> list[dict[str, Any]]:

@@ -33,7 +33,10 @@ _Names = tuple[str, ...]
 
 
 class Setting(NamedTuple):
-    """`value` is what its file says, None if it says nothing; `source` is then `default`, else file and line."""
+    """`value` is what its file says, None if it says nothing; `source` is then `default`, else file and line.
+
+    `is_text`: any text may be its value, also one that YAML would read as something else.
+    """
 
     name: str
     accepted: str
@@ -41,6 +44,7 @@ class Setting(NamedTuple):
     value: Any
     source: str
     of_user: bool
+    is_text: bool
 
 
 def every(project: bytes | None, user: bytes | None) -> tuple[Setting, ...]:
@@ -64,7 +68,8 @@ def _of(keys: Keys, data: bytes | None, path: str, usual: Any, *, of_user: bool)
         is_set = node is not None and not node.is_null
         place = f"{path}:{source.line_number(node.start)}" if node is not None and is_set else "default"
         value = _shown(node, source.text) if node is not None and is_set else None
-        yield Setting(".".join(names), type.accepted, _default(usual, names), value, place, of_user)
+        is_text = bool(type.schema.get("type") == value_types.ANY_TEXT["type"])
+        yield Setting(".".join(names), type.accepted, _default(usual, names), value, place, of_user, is_text)
 
 
 def _shown(node: Node, text: str) -> str:

@@ -46,6 +46,8 @@ def test_a_text_needs_no_quotes(project: Project) -> None:
         (project.folder / PLACE).write_text("git:\n  message: x\n", encoding="utf-8")
         assert project.json("config", "set", "git.message", typed).code == 0, typed
         assert project.read(PLACE) == f"git:\n  message: {written}\n"
+    assert project.json("config", "set", "git.branch_name", "{phase}").code == 0
+    assert project.read(PLACE) == 'git:\n  branch_name: "{phase}"\n  message: a b\n'
 
 
 def test_what_cannot_be_set_is_refused_and_nothing_is_written(project: Project) -> None:
