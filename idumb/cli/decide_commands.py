@@ -170,7 +170,7 @@ def update_handoff_command() -> None:
 
 dlq_command = options.Group(
     "dlq",
-    help="""List failed tasks and runs; retry or remove one.
+    help="""List failed tasks and runs; retry one.
 
     A dead letter is a task or run that failed and has no attempt left. Its class is transient (a retry may succeed),
     permanent (the plan or the files must change) or system (the machine or its programs must be fixed). ID may be a
@@ -199,10 +199,3 @@ def show_letter_command() -> None:
 @options.approve("Consent to all that would run.")
 def retry_command() -> None:
     """Make one more attempt of the task, under the same checks."""
-
-
-@options.command("remove", "app.running.dead_letters.remove", group=dlq_command, view="drop", opens=options.WRITES)
-@click.argument("name", metavar="ID")
-@click.option("--why", required=True, metavar="REASON", help="The reason, which is recorded.")
-def remove_command() -> None:
-    """Drop a failed task; of a run, all that is left."""

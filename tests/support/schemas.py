@@ -38,7 +38,7 @@ def validator(name: str) -> jsonschema.Draft202012Validator:
 
 
 _KNOWN = set[tuple[str, object]]()
-_LIKE = {"workflow run": "run", "dlq retry": "run", "dlq remove": "drop"}
+_LIKE = {"workflow run": "run", "dlq retry": "run"}
 _WORD = re.compile(r"[a-z][a-z-]{,29}")
 
 

@@ -14,7 +14,7 @@ from idumb.app.attempt import agent_client
 from idumb.app.core import questions, run_lookup
 from idumb.app.core.run_context import RunRequest
 from idumb.app.core.services import Result, Services
-from idumb.app.running import resume, task_overrides
+from idumb.app.running import resume
 from idumb.app.running.resume import Retry
 from idumb.domain import failures, outcome, wording
 from idumb.domain.action import REASON, Action
@@ -44,16 +44,13 @@ def show(services: Services, name: str) -> Result:
 
 def retry(services: Services, name: str, approve: tuple[str, ...]) -> Result:
     """Resume the run with one more attempt of the failed task, or of each failed task of the run."""
-    letter = _find_here(services, name, "retried")
+    letter = _find(services, name)
+    if not letter["can_retry"]:
+        words = f"{letter['id']} cannot be retried here: {letter['why_not']}."
+        raise Refusal("dead-letter.not-retryable", words, hint=Action("status"))
     task = letter["task"]
     again = Retry(failed=task is None, only=(task,) if task else (), once=True)
     return resume.resume(services, RunRequest(letter["phase"], approve=approve), again)
-
-
-def remove(services: Services, name: str, why: str, who: str) -> Result:
-    """Drop the failed task, or what is left of the run. The log keeps the failure."""
-    letter = _find_here(services, name, "removed")
-    return task_overrides.drop(services, letter["task"] or letter["phase"], why, who)
 
 
 def _letter(services: Services, state: RunState, tree: str, task: str | None, **facts: Any) -> Letter:
@@ -156,15 +153,6 @@ def _of_run(services: Services, state: RunState, tree: str, failed: Sequence[Let
             at=event.at,
             **{"class": hardest},
         )
-
-
-def _find_here(services: Services, name: str, done: str) -> Letter:
-    """Find a letter of this working tree."""
-    letter = _find(services, name)
-    if not letter["can_retry"]:
-        words = f"{letter['id']} cannot be {done} here: {letter['why_not']}."
-        raise Refusal("dead-letter.not-retryable", words, hint=Action("status"))
-    return letter
 
 
 def _find(services: Services, name: str) -> Letter:
