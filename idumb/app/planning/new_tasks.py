@@ -14,14 +14,13 @@ from msgspec.structs import replace
 
 from idumb.app.consent import phase_grants
 from idumb.app.contract import contract_versions, loading, plan_checks
-from idumb.app.core import actions
 from idumb.app.core.services import Result, Services, same_command
 from idumb.app.planning import draft_plan, phase_context
 from idumb.app.planning.phase_context import PhaseLocation
 from idumb.app.review import amend, check_plan
 from idumb.app.session import operation
 from idumb.domain import amendment, wording
-from idumb.domain.action import Action, Choice, Decision
+from idumb.domain.action import Action
 from idumb.domain.amendment import Amendment
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
@@ -148,8 +147,6 @@ def add(services: Services, request: Addition, shipped: Shipped, read: Read | No
     """Add the tasks behind the last task of a plan, if the phase is valid with them; otherwise write nothing.
 
     `read` asks for the tasks if the flags name none.
-
-    Refusal `plan.approved` if the phase was approved and nobody agrees that the approval ends.
     """
     if not request.tasks and read is not None:
         request = replace(request, tasks=_asked_tasks(read, request.template))
@@ -184,7 +181,7 @@ def add(services: Services, request: Addition, shipped: Shipped, read: Read | No
         )
         result = amend.amend(services, change, who)
         return replace(result, data={**data, "amendment": result.data, "next": result.data["next"]})
-    return _written(services, request, contract, plan, text, data)
+    return _written(services, contract, plan, text, data)
 
 
 def _placed(services: Services, contract: Contract, plan: Plan, request: Addition) -> tuple[PlacedTask, ...]:
@@ -198,10 +195,8 @@ def _placed(services: Services, contract: Contract, plan: Plan, request: Additio
     )
 
 
-def _written(
-    services: Services, request: Addition, contract: Contract, plan: Plan, text: str, data: dict[str, Any]
-) -> Result:
-    """Add the tasks to a plan that never ran."""
+def _written(services: Services, contract: Contract, plan: Plan, text: str, data: dict[str, Any]) -> Result:
+    """Add the tasks to a plan that never ran. An approval of it ends, as after every change of a plan."""
     sources = dict(services.plans.plans(contract.folder))
     contract_versions.require_bytes(contract, tuple(sources.items()))
     before = sources[plan.path]
@@ -209,13 +204,14 @@ def _written(
     data["findings"] = [finding.as_dict() for finding in _new_findings(services, contract, plan.path, changed)]
     if any(row["severity"] == ERROR for row in data["findings"]):
         return draft_plan.illegal(data, f"The phase would not be valid with the new task; {plan.path} was not changed.")
-    was_approved = _end_approval(services, request, contract, data["tasks"])
+    approval = phase_grants.newest_approval(services, contract)
     contract_versions.require_file(services, plan.path, contract.phase)
     with operation.owned(services, "plan add-task") as owned:
         owned.record()
         contract_versions.require_bytes(contract, services.plans.plans(contract.folder))
         services.files.write_source(plan.path, changed.decode("utf-8"))
         services.trees.force((plan.path,))
+    was_approved = approval is not None and approval["standing"] == LIVE
     following = "approve" if was_approved else "execute-phase"
     return Result({**data, "next": [Action.of(following, contract.phase), Action.of("check-plan", contract.phase)]})
 
@@ -228,31 +224,6 @@ def _new_findings(services: Services, contract: Contract, path: str, changed: by
     known = {(f.code, f.message) for f in plan_checks.findings(services, present)}
     findings = plan_checks.findings(services, loading.with_links(services, loaded))
     return [f for f in findings if f.severity == ERROR or (f.code, f.message) not in known]
-
-
-def _end_approval(services: Services, request: Addition, contract: Contract, tasks: Sequence[str]) -> bool:
-    """Return whether the phase is approved; then a person has agreed that the approval ends with the change."""
-    approval = phase_grants.newest_approval(services, contract)
-    if approval is None or approval["standing"] != LIVE:
-        return False
-    phase, names = contract.phase, wording.listed(tasks)
-    command = same_command(services, "--yes")
-    choice = Choice("add", "add it", f"the approval by {approval['by']} ends; approve the phase again", command)
-    question = Decision.confirmation(
-        f"add-task.{contract.hash[:12]}",
-        "approval",
-        f"Add {names} to phase {phase}, which is approved",
-        "An approval covers the plans exactly as they are.",
-        [f"adds {task}" for task in tasks],
-        choice,
-        "do not change the plan",
-        "the approval stays valid",
-    )
-    if not request.yes:
-        words = f"Phase {phase} is approved, and adding {names} would end the approval. Nothing was written."
-        details = {"phase": phase, "command": command}
-        actions.require_yes(services, question, Refusal("plan.approved", words, details=details))
-    return True
 
 
 def _template(services: Services, name: str, shipped: Shipped) -> str:
