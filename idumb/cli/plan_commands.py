@@ -161,7 +161,7 @@ def check_plan_command(
         if view == "diff":
             from idumb.app.contract import changed_contract
 
-            return _with_next(services, changed_contract.difference(services, arguments.phase_id(phase, services.root)))
+            return changed_contract.difference(services, arguments.phase_id(phase, services.root))
         import gc
 
         if not run_checks:
@@ -172,8 +172,7 @@ def check_plan_command(
         if path is not None and arguments.phase_of_file(path) is None:
             return check_plan.check_file(services, path, expected=expected, mode=mode)
         phase = arguments.phase_id(phase, services.root)
-        result = check_plan.check(services, phase, expected=expected, mode=mode, run_checks=run_checks, only=path)
-        return _with_next(services, result)
+        return check_plan.check(services, phase, expected=expected, mode=mode, run_checks=run_checks, only=path)
 
 
 @options.command("discuss", group=plan_command)
@@ -217,14 +216,6 @@ def research_command(phase: str, source: str | None, **flags: Any) -> Result:
     offered = None if source is None else arguments.read_text(source, "plan research")
     with options.services(writes=True, progress=True) as services:
         return phase_research.research(services, phase, options.progress_writer(), offered=offered, **flags)
-
-
-def _with_next(services: Services, result: Result) -> Result:
-    if not result.data.get("verified"):
-        return result
-    from idumb.app.reading import status  # most plans that are checked are not verified yet
-
-    return status.with_next(services, result)
 
 
 _PAIR = (str, str)

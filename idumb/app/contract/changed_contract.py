@@ -207,7 +207,7 @@ def difference(services: Services, phase: str) -> Result:
         **diff.as_dict(),
         "lines": list(diff.lines()),
         "verified": same and contract_versions.is_verified(state, now),
-        "next": [Action.of("resume", now.phase) if same else Action.of("amend", now.phase, "--from-file")],
+        "next": [actions.NEXT if same else Action.of("amend", now.phase, "--from-file")],
     }
     return Result(data)
 

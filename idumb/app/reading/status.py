@@ -14,7 +14,7 @@ from idumb.app.contract import changed_contract, contract_versions, loading
 from idumb.app.contract.loading import Loaded
 from idumb.app.core import actions, kept_runs, run_lookup, schedule
 from idumb.app.core.actions import Situation
-from idumb.app.core.services import Result, Services, fields
+from idumb.app.core.services import Services, fields
 from idumb.app.session import next_steps
 from idumb.app.verify import recorded_elsewhere
 from idumb.app.worktree import done_work, preconditions
@@ -32,12 +32,6 @@ _VIEW_SCHEMA = 1
 
 def view(services: Services) -> dict[str, Any]:
     """Return the view as JSON-serialisable data. Long lists are cut, with the number of omitted entries."""
-    shown, _ = _view(services)
-    return {key: plain(value) for key, value in shown.items()}
-
-
-def _view(services: Services) -> tuple[dict[str, Any], Action | None]:
-    """Return the view, and its next command."""
     initialised = services.files.exists(".idumb/config.yaml")
     inner = () if initialised else tuple(services.inner_projects)
     titles = {phase.number: phase.title for phase in services.plans.roadmap()}
@@ -70,13 +64,7 @@ def _view(services: Services) -> tuple[dict[str, Any], Action | None]:
         "kept": kept_runs.counts(services),
         "next": {**({} if phase is None else {"phase": phase}), **row, "why": why},
     }
-    return shown, following
-
-
-def with_next(services: Services, result: Result) -> Result:
-    """Return the result about a verified contract with the next command, which may belong to another phase."""
-    _, following = _view(services)
-    return replace(result, data={**result.data, "next": [] if following is None else [following]})
+    return {key: plain(value) for key, value in shown.items()}
 
 
 def lists_consent(view: Mapping[str, Any]) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 from idumb.app.consent import needs, phase_grants
 from idumb.app.contract import contract_versions, loading, plan_checks, run_lock
 from idumb.app.contract.loading import Loaded
-from idumb.app.core import run_lookup, schedule
+from idumb.app.core import actions, run_lookup, schedule
 from idumb.app.core.services import Result, Services
 from idumb.domain import contract as contracts
 from idumb.domain import errors, whole_numbers
@@ -56,6 +56,7 @@ def check(
         agreed = services.consent.grants(case.contract.phase)
         newest = run_lookup.latest_run(services, case.contract.phase) if agreed else None
         data["verified"] = bool(agreed) and contract_versions.is_verified(newest, case.contract)
+        data |= {"next": [actions.NEXT]} if data["verified"] else {}
         data["mode"] = STRICT if mode == STRICT else case.contract.mode
         data["self_check"] = [answer.as_dict() for answer in self_check.answers(case, findings)]
         unjudged = self_check.open_questions(case, findings)
