@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from msgspec.structs import asdict
 
 from idumb.app.contract import loading
-from idumb.app.core import attempt, run_lookup, schedule
-from idumb.app.core.services import Result, Services, progress_path
+from idumb.app.core import attempt, run_lookup
+from idumb.app.core.services import Result, Services
 from idumb.app.reading import debugging
 from idumb.app.upkeep.doctor_log import Look
 from idumb.domain import errors, health
@@ -88,7 +87,6 @@ def rebuilt(services: Services, name: str) -> Result:
         except replay.UNREADABLE as problem:
             raise replay.unreadable(event, problem) from problem
         events += 1
-    said += _progress(services, state)
     wrong = [
         {**one._asdict(), "event": one.event.seq, "kind": one.event.kind} for one in said if one.recorded != one.rebuilt
     ]
@@ -126,43 +124,3 @@ def _ceilings(before: RunState, event: Event) -> Iterator[_Said]:
     for scope, row in event.payload.get("ceilings", {}).items():
         again = asdict(spent.get(scope, Spent()))
         yield _Said(event, f"what the {scope} used", row["used"], again)
-
-
-def _progress(services: Services, state: RunState) -> Iterator[_Said]:
-    """Compare the fields of progress.json, unless another run wrote it, or a command writes it or was killed."""
-    try:
-        text = services.files.read(progress_path(state.phase))
-    except OSError:  # what cannot be read says nothing
-        return
-    contract = loading.find_locked_contract(services, state)
-    if text is None or contract is None or services.owner.holder() is not None:
-        return
-    recorded = _fields(text)
-    if recorded.get("run") != state.id or state.state == run.ACTIVE:
-        return
-    rendered = services.documents.progress(state, schedule.statuses(contract, state))
-    again = _fields(services.redactor.redact(rendered))
-    since = _first_event_after(services, state, str(recorded.get("updated_at")))
-    for name in {**recorded, **again}:
-        yield _Said(since, f"`{name}` of progress.json", recorded.get(name), again.get(name))
-
-
-def _fields(text: str) -> Mapping[str, Any]:
-    try:
-        fields = json.loads(text)
-    except ValueError:
-        return {}
-    return fields if isinstance(fields, dict) else {}
-
-
-def _first_event_after(services: Services, state: RunState, moment: str) -> Event:
-    """Return the first event of a run that moved it after the file was written; the newest one if none did."""
-    again, last = RunState(), None
-    for event in services.log.events(run=state.id):
-        replay.apply(again, event)
-        if again.moved_at == event.at > moment:
-            return event
-        last = event
-    if last is None:
-        raise AssertionError("a run has events")
-    return last

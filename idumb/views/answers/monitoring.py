@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any
 
@@ -64,7 +63,7 @@ First: run {first.number} of phase {first.phase} ({first.run}), {first.state}, {
 Second: run {second.number} of phase {second.phase} ({second.run}), {second.state}, {second:spent}
 cells*   {id} | {name} | {status} | {attempt:?attempt }{attempt} | {:spent}[, commit {commit:short}]
 {differences:?Differences:}
-differences*   {name} | {first:24} | {second:24}
+differences*   {name} | [{first:24}][{first:!none}] | [{second:24}][{second:!none}]
 else Nothing else differs.
 """
 _ABSENT = {"status": "none", "seconds": 0, "tokens": 0, "cost_usd": 0}
@@ -126,25 +125,11 @@ def _escaped(value: str) -> str:
 
 
 def replay(data: phrases.Data) -> phrases.Lines:
-    rows = [_apart(row, ("recorded", "rebuilt"), 72) for row in data["differences"]]
-    same = data["compared"] - len(rows)
-    return forms.fill(_REPLAYED, {**data, "same": same, "differences": rows})
+    same = data["compared"] - len(data["differences"])
+    return forms.fill(_REPLAYED, {**data, "same": same})
 
 
 def compare(data: phrases.Data) -> phrases.Lines:
     pair = ("first", "second")
     cells = [{"id": task["id"], "name": name, **(task[name] or _ABSENT)} for task in data["tasks"] for name in pair]
-    rows = [_apart(row, pair, 24) for row in data["differences"]]
-    return forms.fill(_COMPARED, {**data, "cells": cells, "differences": rows})
-
-
-def _apart(row: phrases.Data, names: tuple[str, str], width: int) -> phrases.Data:
-    """Return a row with two values that differ. If one is too long, both begin shortly before their difference."""
-    texts = ["none" if row[name] is None else str(row[name]) for name in names]
-    if texts[0] == texts[1]:
-        texts = [repr(row[name]) for name in names]
-    same = itertools.takewhile(lambda pair: pair[0] == pair[1], zip(*texts, strict=False))
-    start = len([*same]) - width // 2
-    if start > 0 and max(map(len, texts)) > width:
-        texts = [f"…{text[start:]}" for text in texts]
-    return {**row, **{name: phrases.clip(text, width) for name, text in zip(names, texts, strict=True)}}
+    return forms.fill(_COMPARED, {**data, "cells": cells})
