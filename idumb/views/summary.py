@@ -8,6 +8,7 @@ from typing import Any
 
 from msgspec.structs import asdict
 
+from idumb.app.core import schedule
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, rerun
 from idumb.domain.action import STOPPED
@@ -25,7 +26,6 @@ LineCounts = Mapping[str, tuple[int | None, int | None]]
 MOST_NODES = 120
 _MOST_COMMANDS = 100
 _ENDED = frozenset({run.COMPLETED, run.FAILED})
-_BLOCKING = frozenset({outcome.FAILED, outcome.SKIPPED, outcome.BLOCKED})
 _MOST_CAUSES = 5
 _IN_NO_TABLE = (outcome.SKIPPED, outcome.WAITING, *outcome.NOT_RUN)
 
@@ -53,8 +53,8 @@ def render(
 
     tasks = {id: state.tasks.get(id) or TaskState(id, "") for id in statuses}
     done, skipped, settled = ids(*outcome.DONE), ids(outcome.SKIPPED), ids(*outcome.ENDED)
+    causes = {id: schedule.root_causes(contract, statuses, id)[:_MOST_CAUSES] for id in ids(outcome.BLOCKED)}
     reasons = {id: _reasons(task) for id, task in tasks.items()}
-    causes = _causes(contract, statuses)
     spent = spending.total(state.spent.values())
     reported = spent.tokens or spent.cost_usd or spent.unknown_tokens or spent.unknown_cost
     files = _files(state, line_counts)
@@ -100,20 +100,6 @@ def render(
             for question in state.decisions.values()
         ),
     )
-
-
-def _causes(contract: Contract, standing: Mapping[str, str]) -> dict[str, tuple[str, ...]]:
-    """Return, for each blocked task, the failed or skipped tasks at its root (at most five)."""
-    roots_by_task: dict[str, tuple[str, ...]] = {}
-    for task_id, status in standing.items():
-        if status != outcome.BLOCKED:
-            continue
-        roots: list[str] = []
-        for needed in contract.dependencies[task_id]:
-            at = standing.get(needed)
-            roots.extend(roots_by_task.get(needed, (needed,) if at in _BLOCKING else ()))
-        roots_by_task[task_id] = tuple(dict.fromkeys(roots))[:_MOST_CAUSES]
-    return roots_by_task
 
 
 def _files(state: RunState, line_counts: LineCounts) -> list[str]:
