@@ -99,7 +99,7 @@ def test_a_phase_runs_to_its_end_and_is_verified(project: Project) -> None:
     assert project.read(".idumb/brain/execution/1/checkpoint-T1-01.md").startswith("---\n")
     again = project.execute()
     assert (again.code, again.error["code"]) == (4, "phase.verified")
-    assert "--force" in again.error["hint"]
+    assert "idumb rollback 1 --to start" in again.error["hint"]
 
 
 def test_a_verified_phase_runs_again_only_with_force(project: Project) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from typing import NamedTuple
 
 from msgspec.structs import replace
 
@@ -98,12 +97,11 @@ def require_unverified(services: Services, contract: Contract, *, force: bool) -
         forced = _forced(services, contract, tuple(contract.tasks))
         back = f"first idumb rollback {contract.phase} --to start, then idumb resume {contract.phase}"
         why, facts = f"run {state.number} of this contract is verified", [f"contract {contract.hash}"]
-        choices = _choices(contract.phase, forced.command)
         raise Refusal(
             "phase.verified",
             f"Phase {contract.phase} is already verified.",
-            hint=f"To run it again, {back}.{forced.words}",
-            details=actions.offer(f"Run phase {contract.phase} again", why, facts, choices),
+            hint=f"To run it again, {back}",
+            details=actions.offer(f"Run phase {contract.phase} again", why, facts, _choices(contract.phase, forced)),
         )
     _require_unchanged_work(services, contract, state)
 
@@ -131,30 +129,22 @@ def _require_unverified_elsewhere(services: Services, contract: Contract) -> Non
         "phase.verified",
         f"Phase {contract.phase} was already verified elsewhere: {report['path']} in HEAD says so for this contract,"
         " and this working tree has no run of it.",
-        hint=f"git log -- {report['path']} shows who committed the report.{forced.words if forced.command else ''}",
+        hint=f"git log -- {report['path']} shows who committed the report",
         details=actions.offer(
             f"Run phase {contract.phase} again",
             f"{report['path']} in HEAD says that this contract was verified",
             [f"contract {contract.hash}", f"verified {report['created']}"],
-            _choices(contract.phase, forced.command, report["path"]),
+            _choices(contract.phase, forced, report["path"]),
         ),
     )
 
 
-class _Forced(NamedTuple):
-    """`command` has `--force`; it is None if it would fail because a file exists. `words` say what it does."""
-
-    command: Action | None
-    words: str
-
-
-def _forced(services: Services, contract: Contract, tasks: Sequence[str]) -> _Forced:
+def _forced(services: Services, contract: Contract, tasks: Sequence[str]) -> Action | None:
+    """Return the command that runs it again on top of its work; None if it fails: a file exists that a task creates."""
+    if _existing_target(services, contract, tasks) is not None:
+        return None
     runs = services.typed[:1] in (("execute-phase",), ("execute",))
-    command = same_command(services, "--force") if runs else Action.of("execute-phase", contract.phase, "--force")
-    existing = _existing_target(services, contract, tasks)
-    if existing is None:
-        return _Forced(command, f" {command} runs it again on top of the existing work")
-    return _Forced(None, f" Until then, {command} fails: a task creates {existing}, which exists")
+    return same_command(services, "--force") if runs else Action.of("execute-phase", contract.phase, "--force")
 
 
 def _require_creatable(services: Services, contract: Contract, state: RunState) -> None:
@@ -190,10 +180,11 @@ def _require_unchanged_work(services: Services, contract: Contract, state: RunSt
     if not changed:
         return
     target, forced = changed_contract.rollback_target(state, changed[0]), _forced(services, contract, changed)
+    on_top = f"; {forced} runs it on top of that work" if forced else ""
     raise Refusal(
         "plan.done-changed",
         f"The plan of phase {contract.phase} changed {wording.listed(changed)} after completion, and the work is"
         " still in the files.",
-        hint=f"Revert the work first: idumb rollback {contract.phase} --to {target}.{forced.words}",
+        hint=f"Revert the work first: idumb rollback {contract.phase} --to {target}{on_top}",
         details={"phase": contract.phase, "to": target, "tasks": list(changed)},
     )
