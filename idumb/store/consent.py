@@ -86,8 +86,6 @@ class FileConsentStore:
 
     def keep_question(self, question: str, record: Mapping[str, Any]) -> None:
         """Store a question about consent until it is answered. Its id is `consent.` and a hash."""
-        if not _QUESTION.fullmatch(f"{question}.json"):
-            raise ValueError(f"no question about consent: {question!r}")
         self._write(f"{question}.json", {**record, "repository": self._repository})
 
     def questions(self) -> tuple[tuple[str, Mapping[str, Any]], ...]:
@@ -95,9 +93,9 @@ class FileConsentStore:
         return tuple((name.removesuffix(".json"), record) for name, record in self._own(_QUESTION))
 
     def forget_question(self, question: str) -> None:
-        if _QUESTION.fullmatch(f"{question}.json"):
-            with contextlib.suppress(FileNotFoundError):
-                os.unlink(os.path.join(self.folder, f"{question}.json"))
+        """Remove a question that `questions` returned."""
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(os.path.join(self.folder, f"{question}.json"))
 
     def mark(self) -> str:
         """A text that changes whenever something is agreed to or revoked."""
