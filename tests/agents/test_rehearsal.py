@@ -8,7 +8,6 @@ import pytest
 
 from tests.agents import installed, rehearsal
 from tests.agents.installed import Ended
-from tests.support import approvals
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project
 
@@ -32,7 +31,7 @@ def consented(project: Project, *command: str) -> Ended:
 
 
 def approved(project: Project) -> None:
-    assert project.json("approve", "1", *project.answers(), "--hash", approvals.contract(project)).code == 0
+    assert project.json(*project.approving()).code == 0
 
 
 def outside(home: Path) -> set[str]:

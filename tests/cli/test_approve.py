@@ -266,9 +266,7 @@ def test_a_signed_approval_revoked_here_stays_revoked(project: Project, tmp_path
 
 
 def test_an_unsigned_file_and_an_invalid_key_are_refused(project: Project, tmp_path: Path) -> None:
-    given = (*project.answers(), "--hash", contract(project))
-    signing = ("approve", "1", *given, "--sign", str(tmp_path / "none"), "--json")
-    refused(project.quick(*signing), "approval.not-signed")
+    refused(project.json(*project.approving(), "--sign", str(tmp_path / "none")), "approval.not-signed")
     refused(run(project), "approval.missing")
     missing = run(project, "--approval", os.devnull)
     assert (missing.code, missing.error["code"]) == (3, "approval.unreadable")

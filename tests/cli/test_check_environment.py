@@ -134,6 +134,7 @@ def test_what_checks_need_is_installed_once_and_kept_for_later_commands(made: Pr
     assert "Installing what checks need: make deps" in proven.out + proven.err
 
 
+@pytest.mark.nightly
 def test_a_program_that_a_builder_replaced_does_not_install_unseen(
     made: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from idumb.views import page
-from tests.support import plans
+from tests.support import plans, seed
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
@@ -75,6 +75,7 @@ def test_a_task_that_did_not_fail_is_shown_too(project: Project) -> None:
     assert project.json("show", "T1-09", "--debug").error["code"] == "task.unknown"
 
 
+@pytest.mark.nightly
 def test_a_task_that_another_run_took_over_keeps_its_changes_and_envelopes(sandbox: GitSandbox) -> None:
     project = projects.create(sandbox)
     project.built_by("echo attempt $IDUMB_ATTEMPT > a.txt")
@@ -144,11 +145,11 @@ def transcript(project: Project, *flags: str) -> dict[str, list[str]]:
 
 @pytest.mark.parametrize(
     ("name", "events", "lines"),
-    [
+    seed.one_on_a_push([
         ("claude", CLAUDE, ["model claude-test", "says: I use [redacted", "Write a.txt", "912 tokens so far",
                             "ended: success"]),
         ("codex", CODEX, ["says: I begin.", "run make: exit 2", "add a.txt", "912 tokens so far"]),
-    ],
+    ], "a vendor"),
 )  # fmt: skip
 def test_what_a_vendor_reports_becomes_short_lines_without_secrets(
     sandbox: GitSandbox, tmp_path: Path, name: str, events: tuple[object, ...], lines: list[str]

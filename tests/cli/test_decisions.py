@@ -91,7 +91,7 @@ def test_a_question_that_nothing_waits_for_any_more_is_not_answered(waiting: Pro
     assert decide(waiting, "T1-01.AC-2.2", "yes").code == 0
 
 
-@pytest.mark.parametrize("command", ["resume", "execute-phase"])
+@pytest.mark.parametrize("command", seed.one_on_a_push(["resume", "execute-phase"], "what follows a kill"))
 def test_an_answer_that_a_kill_left_in_the_plan_counts_and_is_not_written_a_second_time(
     waiting: Project, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:

@@ -23,9 +23,9 @@ def dropped(project: Project, *words: str) -> Answer:
     return project.json("drop", *words, "--why", "not wanted")
 
 
-@pytest.fixture
-def stopped(project: Project) -> Project:
+def _stopped(sandbox: GitSandbox) -> Project:
     """T1-01 is done, T1-02 failed, T1-03 depends on it, T1-04 on nothing; phase 2 has not begun."""
+    project = projects.create(sandbox)
     last = making("T1-04", "d.txt")
     project.plan(
         [making("T1-01", "a.txt"), failing_task("T1-02", "b.txt"), making("T1-03", "c.txt", after="T1-02"), last]
@@ -33,6 +33,9 @@ def stopped(project: Project) -> Project:
     project.plan([making("T2-01", "e.txt")], phase="2")
     assert project.execute("--max-attempts", "1").code == 1
     return project
+
+
+stopped = prepared_project(_stopped)
 
 
 @pytest.mark.nightly

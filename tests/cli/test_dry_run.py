@@ -51,10 +51,6 @@ def project(sandbox: GitSandbox) -> Project:
     return project
 
 
-def statuses(answer: Answer) -> dict[str, str]:
-    return {row["id"]: row["status"] for row in answer.data["dry_run"]["tasks"]}
-
-
 def test_a_dry_run_changes_not_one_byte_and_shows_what_a_run_would_change(project: Project) -> None:
     """R-RUN-11: working tree, git folder with objects, index, refs, log and state directory are unchanged.
 
@@ -87,12 +83,15 @@ def test_a_dry_run_changes_not_one_byte_and_shows_what_a_run_would_change(projec
 
 
 def test_a_predicted_failure_is_reported_and_leaves_nothing(sandbox: GitSandbox) -> None:
-    """R-RUN-7, R-RUN-11: with the step and the plan."""
+    """R-RUN-7, R-RUN-11: with the step and the plan; it is the result even if a person is asked too."""
     project = projects.create(sandbox)
-    project.plan([failing_task("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
+    asked = task("T1-03", files="create `c.txt`", fields="- **Builder:** human\n")
+    project.plan([failing_task("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01"), asked])
     answer = rehearse(project, "--max-attempts", "1")
     assert (answer.code, answer.error["code"]) == (1, "dry-run.failed")
-    assert statuses(answer) == {"T1-01": "failed", "T1-02": "blocked"}
+    assert answer.error["message"] == "A run would fail. Failed: T1-01."
+    statuses = {row["id"]: row["status"] for row in answer.data["dry_run"]["tasks"]}
+    assert statuses == {"T1-01": "failed", "T1-02": "blocked", "T1-03": "waiting"}
     assert "exhausted" not in answer.out  # no question that disappears with the copy
     assert "resume" not in str(answer.error["hint"])
     details = answer.error["details"]
@@ -101,14 +100,6 @@ def test_a_predicted_failure_is_reported_and_leaves_nothing(sandbox: GitSandbox)
     assert len(details["plan_hash"]) == 64
     assert "task.failed" in {event["kind"] for event in details["audit_trail"]}
     assert all("resume" not in (row["command"] or "") for row in details["choices"])
-
-
-def test_a_predicted_failure_is_the_result_even_if_a_person_is_asked_too(sandbox: GitSandbox) -> None:
-    project = projects.create(sandbox)
-    asked = task("T1-02", files="create `b.txt`", fields="- **Builder:** human\n")
-    project.plan([failing_task("T1-01", "a.txt"), asked])
-    answer = rehearse(project, "--max-attempts", "1")
-    assert (answer.code, answer.error["message"]) == (1, "A run would fail. Failed: T1-01.")
 
 
 def test_a_dry_run_skips_what_a_copy_cannot_contain(sandbox: GitSandbox, tmp_path: Path) -> None:
@@ -171,6 +162,7 @@ def test_the_question_of_a_dry_run_names_it_and_its_hint_starts_no_run(project: 
     assert "--dry-run" not in str(real.error["hint"])
 
 
+@pytest.mark.nightly
 def test_a_dry_run_of_an_interrupted_phase_says_nothing_of_its_reports(project: Project) -> None:
     """R-RUN-11: no warning says that a file was kept in the copy, because the copy is removed."""
     project.plan([making("T1-01", "a.txt"), failing_task("T1-02", "b.txt", after="T1-01")])

@@ -236,19 +236,23 @@ def test_the_audit_compares_a_run_s_result_with_the_working_tree(done_one: Proje
     assert broken.data["broken"] == ["a.txt is not as T1-01 left it"]
 
 
-def strict_one(sandbox: GitSandbox) -> tuple[Project, str]:
-    """The task of a strict plan is begun, and its file written; return the contract's hash, too."""
+def _strict_one(sandbox: GitSandbox) -> Project:
+    """The task of a strict plan is begun, and its file written. A hook refuses to commit what is ugly."""
+    hook = sandbox.git_dir / "hooks/pre-commit"
+    sandbox.write(str(hook), "#!/bin/sh\n! git grep -q --cached ugly -- a.txt\n", mode=0o755)
     project = projects.create(sandbox)
     head = (
         "mode: strict\nrequirements: {REQ-1: a}\nnon_goals: []\nsuccess_criteria: [{text: yes, check: 'test -d .'}]\n"
     )
     fields = "- **Requirements:** REQ-1\n- **Change:** extending\n- **Estimate:** 5m\n"
     project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt", fields=fields)], head=MINE + head)
-    consent = project.approval()
-    assert project.json("approve", "1", *project.answers(), "--hash", consent).code == 0
+    assert project.json(*project.approving()).code == 0
     assert project.json("start", "T1-01").code == 0
     put(project, "a.txt", "a\n")
-    return project, consent
+    return project
+
+
+strict_one = prepared_project(_strict_one)
 
 
 @pytest.mark.parametrize(
@@ -256,10 +260,10 @@ def strict_one(sandbox: GitSandbox) -> tuple[Project, str]:
     seed.one_on_a_push([("leave-out", ["a.txt"]), ("keep", ["README.md", "a.txt"])], "whose changes"),
 )
 def test_in_strict_mode_a_person_says_whose_the_other_changes_are(
-    sandbox: GitSandbox, choice: str, committed: list[str]
+    strict_one: Project, choice: str, committed: list[str]
 ) -> None:
     """R-ADAPT-7: one question is asked; the person's own changes stay as they are, uncommitted."""
-    project, _ = strict_one(sandbox)
+    project = strict_one
     put(project, "README.md", "mine\n")
     asked = project.json("submit", "T1-01")
     assert asked.code == 5, asked
@@ -271,11 +275,10 @@ def test_in_strict_mode_a_person_says_whose_the_other_changes_are(
     assert project.read("README.md") == "mine\n"
 
 
-def test_a_person_says_it_of_each_change_beside_a_correction_too(sandbox: GitSandbox) -> None:
+@pytest.mark.nightly
+def test_a_person_says_it_of_each_change_beside_a_correction_too(strict_one: Project) -> None:
     """R-ADAPT-7: after git refused the commit, in the same attempt; an answer serves only the files of its question."""
-    hook = sandbox.git_dir / "hooks/pre-commit"
-    sandbox.write(str(hook), "#!/bin/sh\n! git grep -q --cached ugly -- a.txt\n", mode=0o755)
-    project, _ = strict_one(sandbox)
+    project = strict_one
     put(project, "a.txt", "ugly\n")
     put(project, "README.md", "mine\n")
     assert project.json("submit", "T1-01").code == 5
@@ -294,6 +297,7 @@ def test_a_person_says_it_of_each_change_beside_a_correction_too(sandbox: GitSan
 LOOKS = "  - [ ] it is right — human\n"
 
 
+@pytest.mark.nightly
 def test_an_agent_s_waiting_work_is_committed_when_a_person_starts_another_task(sandbox: GitSandbox) -> None:
     """R-ADAPT-7: the work continues in the checkout in which it began, even if git converts line endings."""
     project = projects.create(sandbox, files={".gitattributes": "* text=auto\n", "a.txt": "one\n"})
@@ -308,6 +312,7 @@ def test_an_agent_s_waiting_work_is_committed_when_a_person_starts_another_task(
     assert (project.repo.git("show", "HEAD:a.txt"), project.read("a.txt")) == ("right", "right\n")
 
 
+@pytest.mark.nightly
 def test_a_task_taken_before_any_attempt_continues_in_the_working_tree(sandbox: GitSandbox) -> None:
     project = projects.create(sandbox)
     project.built_by("exit 1")

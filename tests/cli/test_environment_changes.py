@@ -87,6 +87,7 @@ def test_another_version_of_the_agent_is_recorded_and_named_in_guided_mode(proje
     assert [(change["binding"], change["part"]) for change in event["changes"]] == [("coder", "program")]
 
 
+@pytest.mark.nightly
 def test_a_program_that_changes_while_the_run_is_locked_is_recorded(
     project: Project, program: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -6,7 +6,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.cli.test_report_page import reviewed
-from tests.support.plans import run
+from tests.support import ended_runs
 from tests.support.prepared import Prepared
 from tests.support.project import Project, failing_task, making
 
@@ -54,9 +54,8 @@ def test_the_last_run_success_and_failure_of_each_phase_are_named(project: Proje
     assert (data["tasks"]["completed"], data["first_pass"]) == (2, {"completed": 2, "at_once": 2}), "it began anew"
 
 
-def test_prometheus_reads_the_same_figures(project: Project) -> None:
-    project.plan([making("T1-01", "a.txt")])
-    assert run(project).code == 0
+def test_prometheus_reads_the_same_figures(prepared: Prepared) -> None:
+    project = prepared.get(ended_runs.done)
     families = {f.name: f for f in text_string_to_metric_families(project.quick("metrics", "--prometheus").out)}
     tasks = {sample.labels["status"]: sample.value for sample in families["idumb_tasks"].samples}
     assert tasks == {"completed": 1, "failed": 0, "skipped": 0, "accepted": 0}

@@ -12,7 +12,7 @@ from idumb.app.planning import plan_phase, planning_rounds
 from idumb.cli import opened_services
 from idumb.composition.container import Container
 from idumb.domain.action import Answer, Decision
-from tests.support import scripted_roles
+from tests.support import scripted_roles, seed
 from tests.support.gitrepo import GitSandbox
 from tests.support.project import making, plan_text
 from tests.support.scripted_roles import PlanningProject
@@ -107,7 +107,10 @@ def test_an_offered_plan_is_accepted_only_if_it_is_valid(planning: PlanningProje
     assert planning.project.read(PLAN) == GOOD
 
 
-@pytest.mark.parametrize(("choice", "code", "written"), [("take", 0, True), (None, 5, False), ("no", 1, False)])
+@pytest.mark.parametrize(
+    ("choice", "code", "written"),
+    seed.one_on_a_push([("take", 0, True), (None, 5, False), ("no", 1, False)], "a judgement of a plan"),
+)
 def test_at_a_terminal_a_person_judges_a_disputed_plan_immediately(
     planning: PlanningProject, choice: str | None, code: int, *, written: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:

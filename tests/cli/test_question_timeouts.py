@@ -7,7 +7,9 @@ from __future__ import annotations
 
 import io
 import signal
-from typing import TYPE_CHECKING
+from pathlib import Path
+
+import pytest
 
 from idumb.cli import configuring
 from idumb.domain import action
@@ -21,11 +23,6 @@ from tests.support.answer import Answer
 from tests.support.prepared import Prepared
 from tests.support.project import Project, failing_task, making, shell
 from tests.support.terminal import answering
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    import pytest
 
 STRAYING = making("T1-01", "a.txt", steps=[shell("echo a > a.txt; echo b > b.txt")])
 
@@ -95,6 +92,7 @@ def test_nothing_is_written_without_a_yes(project: Project, monkeypatch: pytest.
     assert project.read(".idumb/config.yaml") == before
 
 
+@pytest.mark.nightly
 def test_an_interruption_at_the_question_counts_as_no(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """The run has its result already."""
 
@@ -112,6 +110,7 @@ def test_an_interruption_at_the_question_counts_as_no(project: Project, monkeypa
     assert project.events("1", "--kind", "setting.remembered") == []
 
 
+@pytest.mark.nightly
 def test_a_setting_that_cannot_be_written_is_named_and_fails_no_run(
     project: Project, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,6 +125,7 @@ def test_a_setting_that_cannot_be_written_is_named_and_fails_no_run(
     assert project.events("1", "--kind", "setting.remembered") == []
 
 
+@pytest.mark.nightly
 def test_a_raised_ceiling_is_remembered_as_the_higher_one(
     project: Project, home: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -136,6 +136,7 @@ def test_a_raised_ceiling_is_remembered_as_the_higher_one(
     assert "ceilings: {run: {cost_usd: 3}}\n" in project.read(".idumb/config.yaml")
 
 
+@pytest.mark.nightly
 def test_an_answer_that_its_own_effect_forgot_is_no_setting(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """A failed verification forgets the answers about the phase, and work that is reset those about the task."""
     project.plan([making("T1-01", "a.txt")], head="success_criteria: ['It looks good — human']\n")

@@ -16,7 +16,7 @@ from idumb.git import write_back
 from idumb.git.path_state import Step
 from idumb.git.trees import GitTrees
 from idumb.system.clock import SystemClock
-from tests.support import ended_runs
+from tests.support import ended_runs, seed
 from tests.support.gitrepo import GitSandbox
 from tests.support.plans import PLAN, run
 from tests.support.prepared import Prepared, prepared_project
@@ -145,7 +145,7 @@ def test_a_file_saved_just_before_the_rollback_stops_it_and_it_can_be_repeated(
     assert not done.exists("a.txt")
 
 
-@pytest.mark.parametrize("command", ["rollback", "undo"])
+@pytest.mark.parametrize("command", seed.one_on_a_push(["rollback", "undo"], "what a lock stops"))
 def test_after_half_a_minute_the_rollback_names_the_lock_and_the_next_command_finishes_it(
     done: Project, monkeypatch: pytest.MonkeyPatch, command: str
 ) -> None:
@@ -170,7 +170,7 @@ def test_after_half_a_minute_the_rollback_names_the_lock_and_the_next_command_fi
     assert len(done.trailers("Idumb-Rollback")) == 1
 
 
-@pytest.mark.parametrize("broken", [False, True], ids=["gone", "half edited"])
+@pytest.mark.parametrize("broken", seed.one_on_a_push([False, True], "a plan that is gone or half edited"))
 def test_rollback_and_undo_need_no_present_plan(prepared: Prepared, *, broken: bool) -> None:
     """R-GIT-3."""
     project = prepared.get(ended_runs.done)

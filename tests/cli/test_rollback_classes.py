@@ -46,7 +46,7 @@ def _project(sandbox: GitSandbox, *tasks: str) -> Project:
     accepted = [t.split(":")[0].removeprefix("### ") for t in tasks if IRREVERSIBLE in t]
     if accepted:
         named = [word for one in accepted for word in ("--accept-irreversible", one)]
-        assert project.quick("approve", "1", *project.answers(), "--hash", project.contract_hash(), *named).code == 0
+        assert project.quick(*project.approving(), *named).code == 0
     return project
 
 
@@ -193,9 +193,7 @@ def test_only_irreversible_tasks_can_be_accepted_and_only_by_name(project: Proje
     """R-LOCK-9."""
     _irreversible(project)
     for name in ("T1-01", "T1-09", "all"):
-        answer = project.quick(
-            "approve", "1", *project.answers(), "--hash", contract(project), "--accept-irreversible", name, "--json"
-        )
+        answer = project.json(*project.approving(), "--accept-irreversible", name)
         assert (answer.code, answer.error["code"]) == (3, "approval.not-irreversible")
         assert "T1-02" in answer.error["message"]
 

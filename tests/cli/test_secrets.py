@@ -207,6 +207,7 @@ def shown_in_records(project: Project, secret: str, *answers: Answer) -> list[st
     return [name for name in places if name != "objects of git" and "/idumb-checkouts/" not in name]
 
 
+@pytest.mark.nightly
 def test_an_undeclared_file_with_a_secret_name_halts_and_no_choice_accepts_it(project: Project) -> None:
     """R-LOG-3."""
     bound(project, ("a.py", "x\n"), ("VALUE.txt", "x\n"))
@@ -245,6 +246,7 @@ def test_undo_commits_no_secret_that_was_not_committed_before(project: Project) 
     assert VALUE not in project.repo.git("log", "-p", "--name-only", "--patch", "HEAD", "--", "*.py", "*.txt")
 
 
+@pytest.mark.nightly
 def test_a_rollback_commits_no_secret_that_only_the_uncommitted_base_of_the_work_had(project: Project) -> None:
     """R-LOG-3, R-GIT-3: the user's version of a file that HEAD has is back, but not in a commit; what HEAD had is."""
     project.repo.commit_with({"b.py": "b\n", "c.py": f"{VALUE}\n"}, "both")

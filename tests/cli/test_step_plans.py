@@ -42,9 +42,7 @@ def put(project: Project, *steps: dict[str, Any], path: str = PLAN) -> None:
 
 
 def approve(project: Project, path: str = PLAN) -> None:
-    checked = project.quick("check-plan", path, "--json")
-    assert checked.code == 0, checked.out
-    done = project.quick("approve", path, *project.answers(path), "--hash", checked.data["contract_hash"], "--json")
+    done = project.json(*project.approving(path))
     assert done.code == 0, done.out
 
 
@@ -190,6 +188,7 @@ def test_an_invalid_step_plan_file_is_refused_with_the_next_step(project: Projec
     assert refused.object["ways"][-1]["command"] == "idumb execute-phase 1"
 
 
+@pytest.mark.nightly
 def test_a_removed_step_plan_at_the_top_can_be_restored_or_its_run_dropped(project: Project) -> None:
     """R-LOG-6: the commands that the refusal offers work; the plan has no folder that could be gone."""
     put(project, write("a.txt", "x\n"), shell("exit 3"), path="web.yaml")

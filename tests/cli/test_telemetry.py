@@ -16,9 +16,8 @@ from opentelemetry.trace import SpanKind
 from idumb.app.reading import debugging
 from idumb.cli import opened_services, telemetry
 from tests.cli.test_report_page import reviewed
-from tests.support.plans import run
+from tests.support import ended_runs
 from tests.support.prepared import Prepared
-from tests.support.project import Project, making
 
 
 @pytest.mark.usefixtures("home")
@@ -118,9 +117,8 @@ def test_a_variable_that_opentelemetry_refuses_or_that_switches_it_off_sends_not
         assert (answer.code, answer.error["code"], name in answer.error["message"]) == (1, "log.not-sent", True)
 
 
-def test_without_the_extra_one_line_says_what_to_install(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
-    project.plan([making("T1-01", "a.txt")])
-    assert run(project).code == 0
+def test_without_the_extra_one_line_says_what_to_install(prepared: Prepared, monkeypatch: pytest.MonkeyPatch) -> None:
+    project = prepared.get(ended_runs.done)
     monkeypatch.setitem(sys.modules, "opentelemetry.exporter.otlp.proto.http.trace_exporter", None)
     refused = project.json("debug", "export", "1")
     assert (refused.code, refused.error["code"]) == (4, "log.no-otel")

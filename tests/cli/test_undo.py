@@ -8,6 +8,7 @@ from tests.cli.test_repository_states import at_terminal
 from tests.cli.test_rollback import before_restoring
 from tests.crash import harness
 from tests.support import project as projects
+from tests.support import seed
 from tests.support.gitrepo import GitSandbox
 from tests.support.prepared import Prepared, prepared_project
 from tests.support.project import Project, failing_task, making, task, write
@@ -49,7 +50,7 @@ def _work(project: Project) -> list[str]:
     return [line for line in project.repo.status() if ".idumb/" not in line and ".planning/" not in line]
 
 
-@pytest.mark.parametrize("killed", [False, True])
+@pytest.mark.parametrize("killed", seed.one_on_a_push([False, True], "an undo that is killed"))
 def test_undo_of_a_rollback_brings_uncommitted_work_back_uncommitted(prepared: Prepared, *, killed: bool) -> None:
     """R-GIT-3, R-GIT-6: the branch has what it had, and the files what they had. A hook makes git commit itself."""
     project = prepared.get(_left_uncommitted)
@@ -96,6 +97,7 @@ def test_undo_names_what_the_user_saved_while_it_brought_uncommitted_work_back(
     assert (recorded["left"], recorded["paths"]) == (["a.txt"], ["b.txt", "c.txt", "d/e.txt"])
 
 
+@pytest.mark.nightly
 def test_undo_finishes_the_killed_rollback_that_it_reverts(ran: Project) -> None:
     """R-GIT-3: both are in one process, and the report is that of the run again."""
     words = ("rollback", "1", "--to", "start", "--yes")

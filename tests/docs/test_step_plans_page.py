@@ -24,8 +24,7 @@ def test_the_example_can_be_approved_and_run_with_the_documented_result(sandbox:
     path, text = block[1], block[2]
     (project.folder / path).parent.mkdir()
     (project.folder / path).write_text(text, encoding="utf-8")
-    contract = project.json("check-plan", path).data["contract_hash"]
-    assert project.json("approve", path, *project.answers(path), "--hash", contract).code == 0
+    assert project.json(*project.approving(path)).code == 0
     done = project.json("execute", path)
     assert done.code == 0, done.out
     assert project.read("site/index.html") == "<h1>Hello, world</h1>\n"

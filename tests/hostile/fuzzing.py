@@ -145,7 +145,7 @@ class Bench:
         """The record of an approval of the phase that never ran."""
         self.forget()
         before = set(_state().rglob("*.json"))
-        assert self.fresh.quick("approve", "1", *self.fresh.answers(), "--hash", self.fresh.contract_hash()).code == 0
+        assert self.fresh.quick(*self.fresh.approving()).code == 0
         (approval_file,) = set(_state().rglob("*.json")) - before
         return approval_file
 

@@ -85,8 +85,7 @@ def _steps(scene: Scene) -> None:
 def _deployed(scene: Scene) -> None:
     scene.repo.commit("theirs")
     project = _project(scene)
-    digest = project.quick("check-plan", "deploy.yaml", "--json").data["contract_hash"]
-    project.quick("approve", "deploy.yaml", *project.answers("deploy.yaml"), "--hash", str(digest))
+    project.quick(*project.approving("deploy.yaml"))
     project.idumb("execute", "deploy.yaml")
 
 
@@ -157,10 +156,8 @@ def _forged_approval(scene: Scene) -> None:
     _fresh_phase(scene, f"{forged}```yaml steps\n{lines}```\n", head=STRICT)
     scene.repo.commit("theirs")
     project = _project(scene)
-    answer = project.quick("check-plan", "1", "--json")
-    assert answer.code == 0, answer.out
     before = set(_state_dir().rglob("*.json"))
-    assert project.quick("approve", "1", *project.answers(), "--hash", str(answer.data["contract_hash"])).code == 0
+    assert project.quick(*project.approving()).code == 0
     _put_into(scene, before)
     for place in _consent_places(scene):
         scene.repo.write(f"{place}/allowed_signers", "* ssh-ed25519 AAAA\n")

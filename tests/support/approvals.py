@@ -35,7 +35,7 @@ def contract(project: Project) -> str:
 
 
 def approve(project: Project, *flags: str) -> Answer:
-    answer = project.quick("approve", "1", *project.answers(), "--hash", contract(project), *flags, "--json")
+    answer = project.quick(*project.approving(), *flags, "--json")
     assert answer.code == 0, answer
     return answer
 

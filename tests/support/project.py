@@ -158,11 +158,12 @@ class Project:
     def contract_hash(self, phase: str = "1") -> str:
         return str(self.quick("check-plan", phase, "--json").data["contract_hash"])
 
-    def answers(self, phase: str = "1") -> tuple[str, ...]:
-        """Return the options of `approve` that answer the open questions of a strict phase with yes."""
+    def approving(self, phase: str = "1") -> tuple[str, ...]:
+        """Return the words that approve a phase as it is, and answer the open questions of a strict one with yes."""
         data = self.quick("check-plan", phase, "--json").data
         questions = ",".join(str(one["id"]) for one in data.get("open_questions", ()))
-        return ("--answer", f"{questions}=yes") if questions and data["mode"] == "strict" else ()
+        answers = ("--answer", f"{questions}=yes") if questions and data["mode"] == "strict" else ()
+        return ("approve", phase, *answers, "--hash", str(data["contract_hash"]))
 
     def execute(self, *flags: str, phase: str = "1", command: str = "execute-phase") -> Answer:
         """Run a phase under consent to just this contract, in this process: nothing may kill idumb."""
