@@ -168,7 +168,7 @@ class _Reader:
     def below(self, draft: CriterionDraft, item: Node) -> None:
         """Read nested bullets: a check, or notes."""
         notes: list[str] = []
-        self.no_others(item, fences=draft.proof == plan.CHECK)
+        values.only_bullets(item, self.place, fences=draft.proof == plan.CHECK)
         for inner in item.items:
             if self.is_command(inner.text, inner):
                 if draft.proof is None:
@@ -181,16 +181,11 @@ class _Reader:
                 notes += self.notes(inner)
         draft.notes = tuple(notes)
 
-    def no_others(self, item: Node, *, fences: bool) -> None:
-        """Report what is below and no bullet: a numbered list, a paragraph or, if none can be a command, a fence."""
-        if odd := item.others(fences=fences, deep=False):
-            self.place.report("field.unexpected-content", min(odd))
-
     def notes(self, item: Node, depth: int = 0) -> list[str]:
         if BOX.match(item.value) or BROKEN_BOX.match(item.value):
             self.place.report("criterion.nested-box", item.start, item.value)
             return []
-        self.no_others(item, fences=False)
+        values.only_bullets(item, self.place, fences=False)
         notes = ["  " * depth + item.value]
         for inner in item.items:
             notes += self.notes(inner, depth + 1)

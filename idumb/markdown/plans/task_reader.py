@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from idumb.domain.plans import plan
 from idumb.domain.plans.plan import Task
-from idumb.markdown.plans import criteria, near_misses, steps
+from idumb.markdown.plans import criteria, near_misses, steps, values
 from idumb.markdown.plans.fields import ALONE, CUSTOM, FIELDS, LABELS, Field, Label, field_name, label_of
 from idumb.markdown.plans.task_finder import CHECKLIST, FENCE, HEADING, LIST, TaskDraft
 from idumb.markdown.plans.values import is_task_id
@@ -80,10 +80,7 @@ def _usable(name: str, field: Field, node: Node, place: Place) -> bool:
     if node.value and node.items and not field.both:
         place.report("field.two-places", place.at, node.value)
         return False
-    strays = node.others(fences=field.fences, deep=name != "acceptance")
-    if strays:
-        place.report("field.unexpected-content", min(strays))
-    return not strays
+    return values.only_bullets(node, place, fences=field.fences, deep=name != "acceptance")
 
 
 def _usable_yaml(name: str, field: Field, node: Node, place: Place) -> bool:

@@ -113,6 +113,14 @@ def below(node: Node, place: Place) -> None:
             place.report("field.unexpected-content", inner.start)
 
 
+def only_bullets(node: Node, place: Place, *, fences: bool, deep: bool = False) -> bool:
+    """Whether only bullets are below a value, and with `fences` what may hold commands; report anything else."""
+    odd = node.others(fences=fences, deep=deep)
+    if odd:
+        place.report("field.unexpected-content", min(odd))
+    return not odd
+
+
 def listed(node: Node, place: Place) -> Iterator[Text]:
     """Yield the comma-separated items of a value as written."""
     if node.is_none:
