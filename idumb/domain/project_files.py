@@ -183,19 +183,11 @@ def _of_rows(present: Collection[str], read: Callable[[str], str]) -> Iterator[P
 Section = CheckSettings | CheckoutSettings
 
 
-def how_to_add(name: str, present: Section, change: Mapping[str, Any]) -> str:
-    """Return `add LINE to .idumb/config.yaml`, or what to replace by it, if the section `name` is there.
+def how_to_set(name: str, present: Section, change: Mapping[str, Any]) -> str:
+    """Return how to give a section of the configuration a change besides everything that it has, as one line of YAML.
 
     What a change has of a list is added to the list.
     """
-    text = config_line(name, present, change)
-    if present == type(present)():
-        return f"add `{text}` to .idumb/config.yaml"
-    return f"replace `{name}` in .idumb/config.yaml by `{text}`"
-
-
-def config_line(name: str, present: Section, change: Mapping[str, Any]) -> str:
-    """Return the section `name` with everything that it has, and with a change, as one line of YAML."""
     values: dict[str, Any] = {
         key: value if isinstance(value, str) else tuple(dict.fromkeys((*getattr(present, key), *value)))
         for key, value in change.items()
@@ -203,7 +195,7 @@ def config_line(name: str, present: Section, change: Mapping[str, Any]) -> str:
     settings = replace(present, **values)
     usual: dict[str, Any] = asdict(type(settings)())
     pairs = [f"{key}: {_yaml(getattr(settings, key))}" for key in usual if getattr(settings, key) != usual[key]]
-    return f"{name}: {{{', '.join(pairs)}}}"
+    return f"write `{name}: {{{', '.join(pairs)}}}` in .idumb/config.yaml"
 
 
 def _yaml(value: str | int | Sequence[str]) -> str:

@@ -123,14 +123,14 @@ class Hints(NamedTuple):
         home, temporary = environment.get("HOME", ""), environment.get("TMPDIR", "")
         is_private = bool(home) and os.path.dirname(home) == os.path.dirname(temporary)
         if is_private and (_has(made.command or "", _HOME) or _lacks(made.output, home)):
-            line = project_files.how_to_add("checks", self.checks, {"home": USER_HOME})
+            line = project_files.how_to_set("checks", self.checks, {"home": USER_HOME})
             yield Hint(f"checks have a private, empty HOME. If this check needs yours, {line}", f"your HOME: {line}")
         if _has(made.command or "", _TMPDIR) or _lacks(made.output, temporary):
             fix = "let the check make the file itself"
             words = f"checks have a private, empty TMPDIR. If this check needs a file in yours, {fix}"
             yield Hint(words, f"a file in your TMPDIR: {fix}")
         if named := _named(made, [*self._absent(proof.root)]):
-            line = project_files.how_to_add("checkout", self.checkout, {"provide": named})
+            line = project_files.how_to_set("checkout", self.checkout, {"provide": named})
             names, verb = wording.listed(named), "is" if len(named) == 1 else "are"
             fix = f"commit it if it is work, or {line}"
             yield Hint(

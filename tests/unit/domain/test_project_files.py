@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from idumb.domain import project_files
 from idumb.domain.settings import CheckoutSettings, CheckSettings
 from idumb.markdown import configuration
@@ -9,24 +11,13 @@ from idumb.markdown import configuration
 PRESENT = CheckoutSettings(provide=("data.log",), prepare=("make: deps",), limit=8)
 
 
-def test_the_line_keeps_what_is_set() -> None:
-    home = project_files.how_to_add("checks", CheckSettings(control="off"), {"home": "user"})
-    assert home == "replace `checks` in .idumb/config.yaml by `checks: {home: user, control: off}`"
-    line = "checkout: {provide: [data.log, b c.log], prepare: ['make: deps'], limit: 8}"
-    provided = project_files.how_to_add("checkout", PRESENT, {"provide": ["b c.log", "data.log"]})
-    assert provided == f"replace `checkout` in .idumb/config.yaml by `{line}`"
-
-
-def test_a_section_that_is_not_set_is_added() -> None:
-    words = project_files.how_to_add("checkout", CheckoutSettings(), {"prepare": ["npm ci"]})
-    assert words == "add `checkout: {prepare: [npm ci]}` to .idumb/config.yaml"
-
-
-def test_the_line_can_be_read_again() -> None:
-    text = project_files.config_line("checkout", PRESENT, {"cache": ("out", "out/**", "it's")})
-    settings, findings = configuration.read(f"{text}\n".encode())
-    cache = ("out", "out/**", "it's")
-    wanted = CheckoutSettings(provide=("data.log",), prepare=("make: deps",), cache=cache, limit=8)
+def test_the_proposed_line_keeps_what_is_set_and_can_be_read_again() -> None:
+    home = project_files.how_to_set("checks", CheckSettings(control="off"), {"home": "user"})
+    assert home == "write `checks: {home: user, control: off}` in .idumb/config.yaml"
+    more: dict[str, tuple[str, ...]] = {"provide": ("b c.log", "data.log"), "cache": ("out", "out/**", "it's")}
+    line = project_files.how_to_set("checkout", PRESENT, more).split("`")[1]
+    settings, findings = configuration.read(f"{line}\n".encode())
+    wanted = replace(PRESENT, **{**more, "provide": ("data.log", "b c.log")})
     assert (findings, settings and settings.checkout) == ((), wanted)
 
 
