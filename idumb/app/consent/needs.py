@@ -243,12 +243,6 @@ def gate_commands(settings: Settings) -> dict[str, tuple[str, ...]]:
     return {name: commands for name, commands in named.items() if commands}
 
 
-def usual_gate_commands(settings: Settings) -> frozenset[str]:
-    """Return the commands that gates may run because the configuration names none for them."""
-    named = gate_commands(settings).items()
-    return frozenset(command for name, commands in named if not settings.gates[name].run for command in commands)
-
-
 def _commands(services: Services, contract: Contract) -> tuple[str, ...]:
     """Every command of a contract, once: set-up, tasks, rollback, invariants, criteria; then the configured ones."""
     commands: list[str] = []

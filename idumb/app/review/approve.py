@@ -21,7 +21,7 @@ from idumb.domain.errors import InputError, Refusal
 from idumb.domain.grant import APPROVE, Grant
 from idumb.domain.intake.self_check import NO, YES
 from idumb.domain.intake.self_check import Answer as Question
-from idumb.domain.plans import phase_ids, run_files
+from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.runs.run import CLOSED
 
@@ -288,10 +288,6 @@ def approval_lines(services: Services, contract: Contract, approval: Grant) -> I
     bound = {name: part.value for name, part in approval.parts.items()}
     for path, sha in bound["files"].items():
         yield f"commands use {path}, sha256 {sha}"
-    usual = needs.usual_gate_commands(services.settings)
-    commands = [command for command in bound["commands"] if command not in usual]
-    for command in run_files.commands_without_files(commands, bound["files"], services.root):
-        yield f"command binds no file: {command}"
     for path, folder in bound["scope"].items():
         yield f"scope of {path}: {folder}"
     protected = [*bound["protected"]["configuration"], *(p for v in bound["protected"]["plans"].values() for p in v)]

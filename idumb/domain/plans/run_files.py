@@ -122,7 +122,6 @@ _SEPARATORS = re.compile(r"[\s;|&()<>\"'`=,]+")
 _MODULE = re.compile(r"[A-Za-z_]\w*(?:\.[A-Za-z_]\w*)+")
 _NAME = re.compile(r"[A-Za-z_]\w*")
 
-_PLAIN_OPTION = re.compile(r"-(?!m.)[\w-]*")
 _HERE = r"\$PWD|\$\{PWD\}|\$\(pwd\)|`pwd`"
 # Every word is tried in each folder, so this limit prevents quadratic time for thousands of `cd`.
 _MOST_FOLDERS = 16
@@ -144,22 +143,6 @@ def named_files(
     whole = ((argument, argument.partition("=")[2]) for argv in lists for argument in argv)  # and after `--option=`
     files |= {path for words in whole for path in _named_by(words, root)}
     return tuple(sorted(path for path in files if not is_written(path)))
-
-
-def commands_without_files(commands: Iterable[str], files: Iterable[str], root: str) -> tuple[str, ...]:
-    """Return commands that name none of these files and are not just a program with options (`git --version`)."""
-    bound_files = frozenset(files)
-    return tuple(
-        command
-        for command in dict.fromkeys(commands)
-        if not _is_plain_program(command) and bound_files.isdisjoint(_named_paths(command, root))
-    )
-
-
-def _is_plain_program(command: str) -> bool:
-    program, *options = command.split() or [""]
-    is_program_name = re.fullmatch(r"(?:/(?:[\w.+-]+/)*)?[\w.+-]+", program) is not None
-    return is_program_name and all(_PLAIN_OPTION.fullmatch(option) for option in options)
 
 
 def _named_paths(command: str, root: str) -> set[str]:

@@ -263,27 +263,6 @@ def test_commands_name_files() -> None:
     assert not [(command, path) for command, path in cases if path not in run_files.named_files([command], [], ROOT)]
 
 
-def test_a_command_without_bound_files_is_reported_unless_it_has_only_options() -> None:
-    """R-LOCK-4."""
-    cases: list[tuple[str, list[str], bool]] = [
-        ("sh tests/check.sh", ["tests/check.sh"], False),
-        ("sh $PWD//tests/check.sh", ["tests/check.sh"], False),
-        ("sh tests/other.sh", ["tests/check.sh"], True),
-        ('sh "$CHECK"', [], True),
-        ("true", [], False),
-        ("/usr/bin/git --version -v", [], False),
-        ("./check.sh", [], True),
-        ("python3 -mmypkg", [], True),
-        ("true; false", [], True),
-        ("tool --config=x.ini", [], True),
-    ]
-    assert not [
-        (command, files, is_reported)
-        for command, files, is_reported in cases
-        if run_files.commands_without_files([command], files, ROOT) != ((command,) if is_reported else ())
-    ]
-
-
 def test_a_command_with_very_many_folders_is_read_in_linear_time() -> None:
     assert_linear(
         lambda command: run_files.named_files([command], [], ROOT),
