@@ -133,7 +133,7 @@ ROWS: dict[str, Row] = {
         "Add `invariants` to the frontmatter, each with a command that checks it.", "invariants: [{id, text, check}]",
         field="interfaces", question="invariants"),
     "task.no-change-class": _of_strict(
-        "{who} not say whether the change preserves, extends, modifies or breaks behaviour.",
+        "Nothing says whether {found} preserve, extend, modify or break behaviour.",
         "Add `- **Change:** extending` (or preserving, modifying, breaking) to each task.",
         "preserving, extending, modifying, breaking", field="change", gate="change-class",
         question="change-classes"),

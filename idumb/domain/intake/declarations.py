@@ -17,7 +17,6 @@ SPECIFIED = ("inputs", "outputs", "errors", "side effects")
 _MOST_SECONDS, _MOST_FILES, _MOST_CRITERIA = 2 * 3600, 8, 7
 _PRIVATE = re.compile(r"(?:^|\.)[_*]")  # a name, or a part of it
 _RANKS = ("preserving", "extending", "modifying", "breaking")
-_NAMED = 20
 _PROSE = (".md", ".rst", ".adoc", ".png", ".jpg", ".gif", ".svg")
 _MARKS = "-*+#>|[] `"
 """What may stand before an id in Markdown."""
@@ -97,15 +96,11 @@ def no_invariants(case: Case) -> Hits:
 
 
 def no_change_class(case: Case) -> Hits:
-    """Find tasks that write files without a change class."""
+    """Find tasks that write files without a change class, once for a plan."""
     for plan in filter(is_declaration, case.contract.plans):
         writing = [task for task in plan.tasks if not task.is_human and _may_change_behaviour(case, task)]
-        silent = [task for task in writing if task.change is None]
-        if len(silent) == len(writing) > 1:  # one finding for the whole plan
-            names = ", ".join(task.id for task in silent[:_NAMED])
-            yield plan, silent[0], Hit(names, {"who": f"{silent[0].id} and {len(silent) - 1} more do"})
-        else:
-            yield from ((plan, task, Hit("no change class", {"who": f"{task.id} does"})) for task in silent)
+        if silent := [task for task in writing if task.change is None]:
+            yield plan, silent[0], Hit(wording.listed(task.id for task in silent))
 
 
 def _may_change_behaviour(case: Case, task: Task) -> bool:
