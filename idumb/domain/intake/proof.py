@@ -9,23 +9,14 @@ from idumb.domain import wording
 from idumb.domain.agent import BUILT_IN
 from idumb.domain.contract import builder_of, proofs, validator_of
 from idumb.domain.finding import WARNING
-from idumb.domain.intake.rule import Case, Hit, Hits, TaskCheck, each_task, field_of, near
+from idumb.domain.intake.rule import Case, Hit, Hits, TaskCheck, each_task, field_of, near, says_nothing
 from idumb.domain.plans.plan import CHECK, HUMAN, OPINION, STEPS, UNPROVEN, VERIFY, Criterion, Plan, Task
 from idumb.domain.proof.ledger import written_claims
 from idumb.domain.runs import handoff
 from idumb.domain.settings import Settings
 
-# fmt: off
-_SAYS_NOTHING = frozenset({
-    "above", "acceptance", "all", "as", "complete", "completed", "correctly", "criterion", "described", "description",
-    "do", "done", "everything", "expected", "feature", "fine", "finished", "good", "is", "it", "n", "na", "none", "ok",
-    "okay", "pass", "passed", "passes", "properly", "see", "success", "successful", "task", "the", "this", "to",
-    "true", "works", "x", "yes",
-})
-# fmt: on
 _COVERED = "Add — verify to the criterion. Verify covers unmarked criteria only if no criterion of the task is marked."
 _FOREIGN = "Add <verify><automated>command</automated></verify>, or in a plan without tags **Verify:** `command`."
-_WORD = re.compile(r"\w+")
 
 
 def _unproven(case: Case, plan: Plan, task: Task) -> Iterator[Hit]:
@@ -82,9 +73,9 @@ def empty_criteria(case: Case) -> Hits:
 
 
 def _is_empty(criterion: Criterion) -> bool:
-    if len(criterion.text) > 40 or criterion.proof in (CHECK, VERIFY, STEPS) or criterion.instructions:
+    if criterion.proof in (CHECK, VERIFY, STEPS) or criterion.instructions:
         return False
-    return _SAYS_NOTHING.issuperset(_WORD.findall(criterion.text.casefold()))
+    return says_nothing(criterion.text)
 
 
 def without_artifact(case: Case, plan: Plan, task: Task) -> Iterator[str]:

@@ -154,3 +154,20 @@ def field_of(task: Task | None) -> str:
 def is_declaration(plan: Plan) -> bool:
     """Whether a plan can declare more than steps; a step plan has no field for requirements."""
     return plan.path.lower().endswith(".md")
+
+
+# fmt: off
+_SAYS_NOTHING = frozenset({
+    "a", "above", "acceptance", "all", "an", "apply", "as", "change", "complete", "completed", "correctly", "create",
+    "criterion", "delete", "described", "description", "directory", "do", "done", "edit", "everything", "exec",
+    "execute", "expected", "feature", "file", "files", "fine", "finished", "fix", "good", "in", "intent", "is", "it",
+    "make", "misc", "move", "n", "na", "next", "none", "of", "ok", "okay", "pass", "passed", "passes", "patch",
+    "properly", "run", "same", "see", "step", "stuff", "success", "successful", "task", "that", "the", "thing",
+    "things", "this", "title", "to", "true", "update", "work", "works", "write", "x", "yes",
+})
+# fmt: on
+
+
+def says_nothing(text: str) -> bool:
+    """Return whether a criterion or an intent has only words that fit any work."""
+    return len(text) <= 40 and _SAYS_NOTHING.issuperset(re.findall("[^\\W_]+", text.casefold()))

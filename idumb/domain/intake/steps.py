@@ -5,19 +5,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from idumb.domain.intake.rule import Case, Hit, is_declaration
+from idumb.domain.intake.rule import Case, Hit, is_declaration, says_nothing
 from idumb.domain.plans import programs, shell
 from idumb.domain.plans.plan import IRREVERSIBLE, Plan, Step, Task
 
-# fmt: off
-_SAYS_NOTHING = frozenset({
-    "a", "above", "an", "apply", "as", "change", "create", "delete", "described", "description", "directory", "do",
-    "edit", "exec", "execute", "file", "files", "fix", "in", "intent", "it", "make", "misc", "move", "n", "na", "next",
-    "none", "of", "patch", "run", "same", "see", "step", "stuff", "task", "that", "the", "thing", "things",
-    "this", "title", "to", "update", "work", "write", "x",
-})
 _VARIABLES = frozenset({"RANDOM", "SRANDOM", "EPOCHSECONDS", "EPOCHREALTIME", "SECONDS"})
-# fmt: on
 REPOSITORY = "IDUMB_REPOSITORY"
 _CHANCE = "gives a different result every time"
 _CALLS = re.compile(
@@ -28,7 +20,6 @@ _CALLS = re.compile(
 """Calls of chance and clock in languages that commands embed."""
 _DEVICES = re.compile(r"/dev/u?random\b")
 _REQUESTS = re.compile(r"\burllib\b|\bhttp\.client\b|\brequests\.\w+\(|\bNet::HTTP\b|\bfetch\(|\bsocket\b")
-_WORD = re.compile(r"\w+")
 
 
 def not_allowed(case: Case, _: Plan, task: Task) -> Iterator[Hit]:
@@ -43,7 +34,7 @@ def not_allowed(case: Case, _: Plan, task: Task) -> Iterator[Hit]:
 def vague_intents(_: Case, __: Plan, task: Task) -> Iterator[Hit]:
     """Find intents that say no more than the tool's name."""
     for step in task.steps:
-        if len(step.intent) <= 24 and _SAYS_NOTHING.issuperset(_WORD.findall(step.intent.casefold().replace("_", " "))):
+        if says_nothing(step.intent):
             yield Hit(step.intent, line=step.line)
 
 
