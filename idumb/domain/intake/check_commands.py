@@ -12,21 +12,7 @@ from idumb.domain.contract import Contract, validator_of
 from idumb.domain.intake.rule import Case, Hit, Hits
 from idumb.domain.plans import empty_checks, run_files, shell
 from idumb.domain.plans.plan import HUMAN, Plan, Task
-from idumb.domain.proof import ledger
-
-_OWN = "Make it a check of its own"
-_WAYS = {
-    empty_checks.PIPE: (
-        "a pipe has the exit code of its last program ({by})",
-        "Omit `| {by}`: idumb keeps the output of a check. Or run it as `bash -o pipefail -c '…'`.",
-    ),
-    empty_checks.FALLBACK: ("`|| {by}` replaces its exit code", "Omit `|| {by}`, or end it with `exit 1`."),
-    empty_checks.SEQUENCE: (
-        "the exit code is that of the last command ({by})",
-        f"Join the commands with `&&`. {_OWN}, if both must run.",
-    ),
-    empty_checks.BACKGROUND: ("`&` discards its exit code", "Omit `&`."),
-}
+from idumb.domain.proof import gate_table, ledger
 
 _PRESENCE = frozenset({":", "[", "[[", "cat", "cd", "echo", "ls", "stat", "test", "true"})
 """Programs that at most show that a file exists."""
@@ -37,20 +23,17 @@ PLACEHOLDER = re.compile(r"\s*(?:TBD|TODO|FIXME|XXX|COMMAND|\?\?\?|\.\.\.|…|<[
 
 def hidden_failures(case: Case) -> Hits:
     """Find checks that pass although their program fails, such as `pytest | tee log` and `npm test || true`."""
-    for plan, task, check in proving(case.contract):
-        for hidden in empty_checks.hidden_failures(check.command)[:1]:
-            why, fix = (text.format(by=wording.short(hidden.by)) for text in _WAYS[hidden.way])
-            if hidden.way == empty_checks.PIPE and hidden.by.startswith(("grep", "egrep", "fgrep", "rg", "jq")):
-                fix = f"{_OWN}, without the pipe."
-            words = {"program": wording.short(hidden.command), "why": why}
-            yield plan, task, check.hit(words)._replace(fix=fix)
+    for plan, task, check in _judging(case):
+        if hidden := empty_checks.hidden_failure(check.command):
+            words = {"program": wording.short(hidden.command), "by": wording.short(hidden.by)}
+            yield plan, task, check.hit(words)
 
 
 def cannot_fail(case: Case) -> Hits:
     """Find checks that pass whatever the work is, such as `true`, `test -n x` and `! grep -q x` in a missing file."""
     makes = paths.cover([path for _, task in case.pairs for path in ledger.written_paths(task.files)])
-    for plan, task, check in proving(case.contract):
-        why = "" if empty_checks.hidden_failures(check.command) else empty_checks.why_sure(check.command)
+    for plan, task, check in _judging(case):
+        why = "" if empty_checks.hidden_failure(check.command) else empty_checks.why_sure(check.command)
         missing = [path for path in empty_checks.must_lack(check.command) if not makes(path)]
         if case.present is not None and missing and case.present.on_disk.isdisjoint(missing):
             why = f"{missing[0]} does not exist, and no task creates it"
@@ -80,7 +63,7 @@ def placeholders(case: Case) -> Hits:
     """Find commands that are still to be written, such as `TBD`, in checks and in steps."""
     steps = ((plan, task, step) for plan, task in case.pairs for step in task.steps if step.tool == "run")
     stepped = ((plan, task, Proving(step.command, "steps", step.line)) for plan, task, step in steps)
-    for plan, task, command in (*proving(case.contract), *stepped):
+    for plan, task, command in (*_judging(case), *stepped):
         if PLACEHOLDER.match(command.command):
             yield plan, task, command.hit({})
 
@@ -166,6 +149,7 @@ class Proving(NamedTuple):
     line: int = 0
 
     def hit(self, words: Mapping[str, object]) -> Hit:
+        words = {"task": self.field, **words} if self.field.startswith("gates.") else words
         return Hit(self.command, words, field=self.field, line=self.line)
 
 
@@ -176,6 +160,14 @@ def proving(contract: Contract) -> Iterator[tuple[Plan, Task | None, Proving]]:
         criteria = (Proving(c.command, "success_criteria", c.line) for c in plan.success_criteria if c.command)
         yield from ((plan, None, check) for check in criteria)
         yield from ((plan, task, check) for task in plan.tasks for check in _of_task(task))
+
+
+def _judging(case: Case) -> Iterator[tuple[Plan, Task | None, Proving]]:
+    """Yield the same, and the commands that the configuration names for gates that can fail a task."""
+    yield from proving(case.contract)
+    for name, gate in case.settings.gates.items():
+        if gate_table.rule(case.settings, name).level != gate_table.INFORMATIONAL:
+            yield from ((case.contract.plans[0], None, Proving(command, f"gates.{name}")) for command in gate.run)
 
 
 def _runs_at_once(command: str, program: str) -> bool:

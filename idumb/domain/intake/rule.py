@@ -9,6 +9,7 @@ from typing import NamedTuple
 
 from msgspec import Struct, field
 
+from msgspec.structs import replace
 from idumb.domain import catalog, wording
 from idumb.domain.contract import Contract
 from idumb.domain.finding import BY_FIELD, ERROR, Finding, nearest
@@ -102,6 +103,7 @@ class Case(Struct, frozen=True, dict=True):
             fix=hit.fix, words=hit.words,
         )  # fmt: skip
 
+        return replace(finding, path=".idumb/config.yaml") if field.startswith("gates.") else finding
 
 class Hit(NamedTuple):
     """What a check found. `words` fill in the texts of the catalog, as do `task` and `found`.
