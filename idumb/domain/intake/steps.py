@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterator
 
 from idumb.domain.intake.rule import Case, Hit, is_declaration, says_nothing
@@ -105,7 +106,5 @@ def _runs(task: Task) -> Iterator[Step]:
 
 def _script(step: Step) -> shell.Script:
     """Return the script of a `run` step, from its command or its argument list."""
-    command = step.arguments.get("command")
-    if command is not None:
-        return shell.read(str(command))
-    return shell.of_arguments(tuple(map(str, step.arguments.get("argv", ()))))
+    argv = map(str, step.arguments.get("argv", ()))
+    return shell.read(str(step.arguments.get("command") or shlex.join(argv)))
