@@ -90,8 +90,9 @@ ROWS: dict[str, Row] = {
     "check.of-other-task": _doubt("Only checks of earlier tasks prove {tasks}: they pass before the work.",
         "Add a check that fails until the task is done, or a validator.", "a check of its own for each task",
         field="acceptance", question=_EXECUTABLE),
-    "check.hidden-failure": _doubt("{task}: a check passes even if `{program}` fails: {why}.",
-        "Make it a check of its own.", "a command that fails if its program fails"),
+    "check.hidden-failure": _doubt("{task}: a check passes even if `{program}` fails: `{by}` decides.",
+        "Omit what hides it, join commands with `&&`, or make it a check of its own; idumb keeps the output of checks.",
+        "a command that fails if its program fails"),
     "check.own-files": _warning(
         "{tasks} may write the files that alone prove the work, so the builder can make the checks pass without it.",
         "If that is too weak, let an earlier task write the files, or add another check or a validator.",

@@ -72,7 +72,7 @@ def test_results_and_leftovers_of_a_run_are_not_findings(project: Project) -> No
 PROGRAMS = (
     ("grpe -q a a.txt", True),
     ("test -s a.txt && X=1 grpe a a.txt", True),
-    ("test -s a.txt | sort || (cd src; ./gone.sh)", False),
+    ("test -s a.txt || (cd src; ./gone.sh)", False),
     ("./gone.sh", True),
     ("/nowhere/at/all a.txt", True),
     ("./build.sh --all", False),

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cached_property
 from types import MappingProxyType
 from typing import NamedTuple
 
 from msgspec import Struct, field
-
 from msgspec.structs import replace
+
 from idumb.domain import catalog, wording
 from idumb.domain.contract import Contract
 from idumb.domain.finding import BY_FIELD, ERROR, Finding, nearest
@@ -98,12 +99,12 @@ class Case(Struct, frozen=True, dict=True):
         """Return what a check found."""
         field = hit.field or catalog.ROWS[code].field
         severity = hit.severity or self.severity(code, field, certain=hit.certain)
-        return plan.finding(
+        finding = plan.finding(
             code, field, wording.short(hit.found), task=task, severity=severity, line=hit.line, accepted=hit.accepted,
             fix=hit.fix, words=hit.words,
         )  # fmt: skip
-
         return replace(finding, path=".idumb/config.yaml") if field.startswith("gates.") else finding
+
 
 class Hit(NamedTuple):
     """What a check found. `words` fill in the texts of the catalog, as do `task` and `found`.

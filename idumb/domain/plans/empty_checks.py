@@ -1,8 +1,8 @@
 """Checks that prove nothing: the shell hides a failure, nothing in them can fail, or they ran no test.
 
-The first two are read from the text, as lists of pipes: `a | b`, `a || b`, `a; b`, `a & b`. There is no answer for text
-that decides by itself, such as `if`, loops, functions, `trap` and `$?`, nor for a group that a check does not begin
-with. Test programs and builds are reported always, others only if nothing else in the check can fail.
+The first two are read from the text: pipes in lists (`a || b`, `a; b`, `a & b`), groups, `if`, `case` and `for`. There
+is no answer for text that waits or keeps an exit code: `while`, functions, `trap`, `$?`. Test programs and builds are
+reported always, others only if nothing else in the check can fail.
 
 The last is read from the summaries that a command printed, if it names a test program, or a program that starts one,
 such as `make` and `npm`. Output without a summary is not judged. If one test program of several ran a test, the check
@@ -14,21 +14,28 @@ from __future__ import annotations
 import functools
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 
-from msgspec import Struct
-
 from idumb.domain.plans import programs, shell
-from idumb.domain.plans.shell import Command
+from idumb.domain.plans.shell import Command, Mark
 
-PIPE, FALLBACK, SEQUENCE, BACKGROUND = "pipe", "fallback", "sequence", "background"
 _MOST = 100  # commands of a check that is judged; the time grows with their square
 _OPAQUE = frozenset({"break", "continue", "eval", "function", "return", "trap"})
 _JOINS = ("&&", "||")
-_ENDS = (";", "&", "\n", "")
+_ENDS = (";", "&", "\n", "", ")", ";;")
 
-_Pipes = Sequence[Sequence[Command]]
+_THEN = Mark("then", "then")
+_Pipe = Sequence[Command]
+_Parts = Sequence[_Pipe | Mark]
+
+
+class _Group(NamedTuple):
+    """An open group, `if`, `case` or `for`: whether it runs, whether this part of it runs, and whether a branch did."""
+
+    runs: bool
+    active: bool
+    taken: bool
 
 
 class _State(NamedTuple):
@@ -38,76 +45,75 @@ class _State(NamedTuple):
     joined: str = ";"
     errexit: bool = False
     ended: bool = False
+    groups: tuple[_Group, ...] = ()
 
     @property
     def runs_next(self) -> bool:
-        return not self.ended and (self.joined not in _JOINS or (self.joined == "&&") == self.succeeds)
+        is_joined = self.joined not in _JOINS or (self.joined == "&&") == self.succeeds
+        return is_joined and not self.ended and (not self.groups or self.groups[-1].active)
 
 
-class Hidden(Struct, frozen=True):
-    """A program whose failure the check hides. `way` says how, `by` is the command whose exit code counts instead."""
+class Hidden(NamedTuple):
+    """A program whose failure a check hides, and what decides instead: a command, `&`, `if`, `case` or `for`."""
 
     command: str
-    way: str
     by: str
 
 
 @functools.lru_cache(maxsize=1024)
-def hidden_failures(text: str) -> tuple[Hidden, ...]:
-    """Return the programs whose failure a check for `/bin/sh -c` hides; none if that cannot be read from its text."""
-    pipes = _pipes(text)
-    if not any(command.after for pipe in pipes for command in pipe):
-        return ()
-    hidden, matter = list[tuple[Command, str, str]](), list[Command]()
-    for number, (*before, last) in enumerate(pipes):
+def hidden_failure(text: str) -> Hidden | None:
+    """Return the first program whose failure a check for `/bin/sh -c` hides; None also if its text does not show it."""
+    parts = _parts(text)
+    hidden, matter = list[tuple[Command, str, bool]](), list[Command]()
+    for number, pipe in enumerate(parts):
+        if isinstance(pipe, Mark):
+            continue
+        *before, last = pipe
         is_passive = last.is_filter or last.is_sure
         lost = (each for each in before if (is_passive and each.decides) or programs.judges(each.own, only_tests=True))
-        hidden += ((command, PIPE, last.text) for command in lost)
-        if _matters(number, pipes):
+        hidden += ((command, last.text, False) for command in lost)
+        if _matters(number, parts):
             matter.append(last)
-        elif _constant(pipes[number]) is None:
-            hidden.append((last, *_way(number, pipes)))
+        elif _constant(pipe) is None:
+            guards = last.after in _JOINS or parts[number + 1 : number + 2] == [_THEN]
+            asserts = programs.has_trait(last.program, programs.COMPARE) and not guards
+            hidden.append((last, _decider(parts, [number]), asserts))
     others = any(command.decides for command in matter)
-    awaited = any(way != BACKGROUND and command.decides for command, way, _ in hidden)
-    return tuple(
-        dict.fromkeys(
-            Hidden(command.text, way, by)
-            for command, way, by in hidden
-            if programs.judges(command.own, only_tests=False)
-            or (way == SEQUENCE and programs.has_trait(command.program, programs.COMPARE))
-            or (command.decides and not others and not (way == BACKGROUND and awaited))  # a server, for the others
-        )
-    )
+    awaited = any(command.after != "&" and command.decides for command, _, _ in hidden)
+    for command, by, asserts in hidden:
+        is_alone = command.decides and not others and not (command.after == "&" and awaited)  # else it is a server
+        if asserts or is_alone or programs.judges(command.own, only_tests=False):
+            return Hidden(command.text, by)
+    return None
 
 
 def why_sure(text: str) -> str:
     """Return why a check for `/bin/sh -c` passes whatever the work is; "" if it may fail, or its text does not show."""
-    pipes = _pipes(text)
+    parts = _parts(text)
+    pipes = [part for part in parts if not isinstance(part, Mark)]
     if not pipes or "pipefail" in text:
         return ""
     last = pipes[-1][-1]
     writes = any(target.text != "/dev/null" for target in last.targets)
     runs_another = not last.own and not all(word.literal for word in last.words)  # A=$(make)
-    if writes or runs_another or not all(state.succeeds for state in _ends(pipes)):
+    if writes or runs_another or not all(state.succeeds for state in _ends(parts)):
         return ""
-    return f"`{_decider(pipes, fails=True)}` decides, and it always succeeds"
+    return f"`{_decider(parts, range(len(parts))) or last.text}` decides, and it always succeeds"
 
 
-def _pipes(text: str, depth: int = 0) -> _Pipes:
-    """Return the pipes of a check, joined by `&&`, `||`, `;` and `&`; none if it is not a flat list of them.
+def _parts(text: str, depth: int = 0) -> _Parts:
+    """Return the pipes of a check and what groups them; none if it cannot be read.
 
-    A shell that runs a text, as in `bash -ec '…'`, is that text. So is a group that the check begins with.
+    A shell that runs a text, as in `bash -ec '…'`, is that text.
     """
-    for _ in range(shell.MOST_NESTED):
-        text = shell.without_group(text.strip()) or text
-    flat = shell.read(text).flat
-    words = flat[0].own if len(flat) == 1 and not flat[0].negated else []
+    parts = shell.read(text).parts
+    commands = [part for part in parts if not isinstance(part, Mark)]
+    words = commands[0].own if len(commands) == 1 and not commands[0].negated else []
     if words and depth < shell.MOST_NESTED and (words[0] == "eval" or programs.has_trait(words[0], programs.SHELL)):
         inner, ends = shell.inner_script(words), any(re.fullmatch(r"-[a-z]*e[a-z]*", word) for word in words)
-        return _pipes("set -e\n" * ends + inner, depth + 1) if inner is not None and "pipefail" not in text else ()
-    if not flat or len(flat) > _MOST or flat[-1].after not in _ENDS or any(map(_is_opaque, flat)):
-        return ()
-    return [*_split(flat, (*_JOINS, *_ENDS))]
+        return _parts("set -e\n" * ends + inner, depth + 1) if inner is not None and "pipefail" not in text else ()
+    is_whole = bool(commands) and len(parts) <= _MOST and parts[-1].after in _ENDS
+    return [*_split(parts)] if is_whole and not any(map(_is_opaque, commands)) else ()
 
 
 _COMPARES_WORDS = frozenset({"-n", "-z", "=", "!=", "==", "-eq", "-ne", "-gt", "-ge", "-lt", "-le"})
@@ -133,8 +139,10 @@ def _is_certain(command: Command, *, is_piped: bool) -> bool:
 
 def must_lack(text: str) -> tuple[str, ...]:
     """Return the files in which a check wants to find nothing, as in `! grep -q x FILE`: without them, it passes."""
-    last = next(reversed(shell.read(text).flat), None)
-    if last is None or not last.negated or last.program not in _SEARCHES or "-e" in last.own:  # no text is a file then
+    last = next(reversed(shell.read(text).parts), None)
+    if (
+        not isinstance(last, Command) or not last.negated or last.program not in _SEARCHES or "-e" in last.own
+    ):  # no text is a file then
         return ()
     words = [word for word in last.words if not word.text.startswith("-")]
     return tuple(word.text for word in words[2:] if word.literal and not word.text.startswith(("/", "~")))
@@ -149,34 +157,62 @@ def _is_opaque(command: Command) -> bool:
     return command.program in _OPAQUE or (asks and not echoes) or waits or exits
 
 
-def _after(state: _State, pipe: Sequence[Command], *, fails: bool) -> _State:
+def _after(state: _State, part: _Pipe | Mark, *, fails: bool) -> _State:
     """Return the state behind a pipe, if its last program fails or not; a pipe that does not run changes nothing."""
-    last, succeeds, errexit, ended = pipe[-1], state.succeeds, state.errexit, state.ended
+    if isinstance(part, Mark):
+        return _at_mark(state, part, fails=fails)
+    last, succeeds, errexit, ended = part[-1], state.succeeds, state.errexit, state.ended
     if state.runs_next:
-        fixed = _constant(pipe)
+        fixed = _constant(part)
         succeeds = fails == last.negated if fixed is None else fixed
         errexit = _errexit(last, errexit=errexit)
         exits = last.program == "exit" or (errexit and not (succeeds or last.negated or last.after in _JOINS))
         ended = exits and last.after != "&"
-    return _State(succeeds or (last.after == "&" and not ended), last.after, errexit, ended)
+    return _State(succeeds or (last.after == "&" and not ended), last.after, errexit, ended, state.groups)
 
 
-def _ends(pipes: _Pipes) -> set[_State]:
+def _at_mark(state: _State, mark: Mark, *, fails: bool) -> _State:
+    """Return the state behind a mark. `fails` decides what a text does not show: patterns, and the rounds of a loop."""
+    if mark.word in shell.ENDS:
+        runs = state.runs_next
+        group = _Group(runs, runs, runs and mark.word in "({")
+        return state._replace(joined=";", groups=(*state.groups, group))
+    *outer, group = state.groups
+    if mark.after == mark.word:  # it divides the group
+        goes = state.succeeds if mark.word == "then" else not (fails and mark.word in ("of", "do"))
+        active = group.runs and not group.taken and goes
+        group = _Group(group.runs, active, group.taken or (active and mark.word != "elif"))
+        return state._replace(joined=";", groups=(*outer, group))
+    is_subshell = group.runs and mark.word == ")"
+    ended = state.ended and not is_subshell
+    is_empty = group.runs and not ended and (not group.taken or (mark.word == "done" and not fails))
+    succeeds = state.succeeds or is_empty or (mark.after == "&" and not ended)
+    ended = ended or (is_subshell and state.errexit and not succeeds and mark.after not in _JOINS)
+    return _State(succeeds, mark.after, state.errexit, ended, tuple(outer))
+
+
+def _ends(parts: _Parts) -> set[_State]:
     """Return every state that can be behind the pipes, whichever of their programs fail."""
     states = {_State()}
-    for pipe in pipes:
-        states = {_after(state, pipe, fails=fails) for state in states for fails in (False, True)}
+    for part in parts:
+        states = {_after(state, part, fails=fails) for state in states for fails in (False, True)}
     return states
 
 
-def _decider(pipes: _Pipes, *, fails: bool) -> str:
-    """Return the command whose exit code the pipes have if all their programs fail, or none."""
+def _decider(parts: _Parts, failing: Collection[int]) -> str:
+    """Return the command whose exit code the parts have if these fail, or the word that decides without one."""
     state, by = _State(), ""
-    for pipe in pipes:
-        by = pipe[-1].text if state.runs_next else by
-        state = _after(state, pipe, fails=fails)
+    for number, part in enumerate(parts):
+        before, state = state, _after(state, part, fails=number in failing)
+        if isinstance(part, Mark):
+            by = _BEGIN[part.word] if state.succeeds and not before.succeeds else by
+        elif before.runs_next:
+            by = part[-1].text or by
         by = "&" if state.joined == "&" else by
     return by
+
+
+_BEGIN = {end: begin for begin, end in shell.ENDS.items()}
 
 
 def _constant(pipe: Sequence[Command]) -> bool | None:
@@ -187,25 +223,13 @@ def _constant(pipe: Sequence[Command]) -> bool | None:
     return not last.negated if last.is_sure or _is_certain(last, is_piped=len(pipe) > 1) else None
 
 
-def _matters(number: int, pipes: _Pipes) -> bool:
-    """Return whether the pipes can end differently because the last program of one fails."""
-    pairs = {tuple(_after(state, pipes[number], fails=f) for f in (False, True)) for state in _ends(pipes[:number])}
-    for pipe in pipes[number + 1 :]:
-        pairs = {tuple(_after(state, pipe, fails=f) for state in pair) for pair in pairs for f in (False, True)}
+def _matters(number: int, parts: _Parts) -> bool:
+    """Return whether the parts can end differently because the last program of one pipe fails."""
+    pairs = {tuple(_after(state, parts[number], fails=f) for f in (False, True)) for state in _ends(parts[:number])}
+    for part in parts[number + 1 :]:
+        is_loop = isinstance(part, Mark) and part.word == "done"  # a later round may succeed
+        pairs = {tuple(_after(state, part, fails=f) for state in pair) for pair in pairs for f in (False, not is_loop)}
     return any(passed.succeeds != failed.succeeds for passed, failed in pairs)
-
-
-def _way(number: int, pipes: _Pipes) -> tuple[str, str]:
-    """Return how the exit code of a pipe is hidden, and by what."""
-    begin = next((n + 1 for n in range(number - 1, -1, -1) if pipes[n][-1].after in _ENDS), 0)
-    end = next(n for n in range(number, len(pipes)) if pipes[n][-1].after in _ENDS)
-    if pipes[end][-1].after == "&":
-        return BACKGROUND, ""
-    later = [pipes[n + 1] for n in range(number, end) if pipes[n][-1].after == "||"]
-    if not later or _matters(number - begin, pipes[begin : end + 1]):
-        return SEQUENCE, _decider(pipes, fails=False)
-    fallback = next((pipe for pipe in later if _constant(pipe)), later[0])
-    return FALLBACK, " | ".join(" ".join(command.texts) for command in fallback)
 
 
 def _errexit(command: Command, *, errexit: bool) -> bool:
@@ -218,13 +242,17 @@ def _errexit(command: Command, *, errexit: bool) -> bool:
     return errexit
 
 
-def _split(flat: Sequence[Command], after: Sequence[str]) -> Iterator[Sequence[Command]]:
-    """Yield the parts that end with a command with one of these operators after it."""
-    start = 0
-    for number, command in enumerate(flat, 1):
-        if command.after in after or number == len(flat):
-            yield flat[start:number]
-            start = number
+def _split(parts: Sequence[Command | Mark]) -> Iterator[_Pipe | Mark]:
+    """Yield each mark, and the commands of each pipe together."""
+    pipe: list[Command] = []
+    for part in parts:
+        if isinstance(part, Mark):
+            yield part
+            continue
+        pipe.append(part)
+        if part.after in (*_JOINS, *_ENDS):
+            yield pipe
+            pipe = []
 
 
 _RAN = frozenset({

@@ -10,7 +10,7 @@ import functools
 import posixpath
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from msgspec import Struct
@@ -18,10 +18,10 @@ from msgspec import Struct
 from idumb.domain.plans import programs
 
 MOST_NESTED = 8
-_OPENING = frozenset({"if", "then", "elif", "else", "while", "until", "do", "!", "{", "time"})
-_CLOSING = frozenset({"fi", "done", "esac", "}"})
-_SIMPLE = frozenset({"!", "time"})
-"""Reserved words that leave a list of commands flat."""
+ENDS: Mapping[str, str] = {"(": ")", "{": "}", "if": "fi", "case": "esac", "for": "done"}
+"""What a script groups, by the word that begins it, with the word that ends it."""
+_RESERVED = frozenset({*ENDS, *ENDS.values(), "then", "elif", "else", "do"}) - {"(", ")"}
+_UNREADABLE = frozenset({"while", "until", "select"})
 _EXPANSION = r"(?P<expansion>\$\(|`[^`]*`?|\$\{[^}]*\}?|\$\w*)"
 _TOKEN = re.compile(
     r"(?P<nothing>\\\n|(?<![^\s;&|()<>])#[^\n]*)|(?P<plain>[^'\"\\`$ \t\r;&|()<>\n*?\[]+|[*?\[])|(?P<gap>[ \t\r]+)"
@@ -58,21 +58,27 @@ class Command(Struct, frozen=True, dict=True):
         return [word.text for word in self.words]
 
     @functools.cached_property
-    def own(self) -> list[str]:
-        """The words without assignments, and without `env`, `timeout 60` and similar."""
-        rest = self.texts
+    def _parted(self) -> tuple[list[Word], list[Word]]:
+        """The launchers, such as `env` and `timeout`, and the words after them; no assignment is in either."""
+        launchers, rest = list[Word](), [*self.words]
         while rest:
-            if _ASSIGNED.match(rest[0]):
+            if _ASSIGNED.match(rest[0].text):
                 rest.pop(0)
-            elif rest[:2] in (["command", "-v"], ["command", "-V"]):
-                return rest[:1]
-            elif programs.has_trait(rest[0], programs.LAUNCHER):
-                valued = programs.LAUNCHER_OPTIONS.get(rest.pop(0).rpartition("/")[2], "").split()
-                while rest and (rest[0].startswith("-") or rest[0].rstrip("smh").replace(".", "").isdigit()):
-                    del rest[: 1 + (rest[0] in valued)]
+            elif rest[0].text == "command" and rest[1:] and rest[1].text in ("-v", "-V"):
+                return launchers, rest[:1]
+            elif programs.has_trait(rest[0].text, programs.LAUNCHER):
+                launchers.append(rest.pop(0))
+                valued = programs.LAUNCHER_OPTIONS.get(launchers[-1].text.rpartition("/")[2], "").split()
+                while rest and (rest[0].text.startswith("-") or rest[0].text.rstrip("smh").replace(".", "").isdigit()):
+                    del rest[: 1 + (rest[0].text in valued)]
             else:
                 break
-        return rest
+        return launchers, rest
+
+    @functools.cached_property
+    def own(self) -> list[str]:
+        """The words without assignments and launchers."""
+        return [word.text for word in self._parted[1]]
 
     @property
     def text(self) -> str:
@@ -84,17 +90,9 @@ class Command(Struct, frozen=True, dict=True):
 
     @property
     def started(self) -> tuple[str, ...]:
-        """The program that it starts, after the launchers that start it, as in `env A=b make`."""
-        names: list[str] = []
-        for word in self.words:
-            if _ASSIGNED.match(word.text) or (names and word.text == "-i"):
-                continue
-            if not word.literal or not word.text or (names and word.text.startswith("-")):
-                break
-            names.append(word.text)
-            if word.text.rpartition("/")[2] not in _STARTERS:
-                break
-        return tuple(names)
+        """The launchers and the program that they start, as in `env A=b make`."""
+        launchers, rest = self._parted
+        return tuple(word.text for word in (*launchers, *rest[:1]) if word.literal and word.text)
 
     @property
     def is_filter(self) -> bool:
@@ -113,14 +111,20 @@ class Command(Struct, frozen=True, dict=True):
         return not (self.is_filter or self.is_sure or programs.has_trait(self.program, programs.ARRANGE))
 
 
-_STARTERS = frozenset({"env", "exec", "command", "nohup"})
-"""Launchers whose first argument, after options, is a program and nothing else."""
+class Mark(NamedTuple):
+    """A word that begins, divides or ends a group, `if`, `case` or `for`; `of` is a pattern of `case`.
+
+    One that ends it has the operator `after` it.
+    """
+
+    word: str
+    after: str
 
 
 class Script(Struct, frozen=True):
     """`commands` are the simple commands, in order; `branches` the words `if`, `case` and `||`.
 
-    - `flat`: its own commands if it is only a list of pipes: without `if`, loops, groups and functions.
+    - `parts`: its own commands and what groups them; none if it waits in loops, defines functions, or pipes a group.
     - `variables`: those that the shell expands. `functions`: those that the script defines.
     """
 
@@ -128,7 +132,7 @@ class Script(Struct, frozen=True):
     branches: tuple[str, ...] = ()
     variables: tuple[str, ...] = ()
     functions: tuple[str, ...] = ()
-    flat: tuple[Command, ...] = ()
+    parts: tuple[Command | Mark, ...] = ()
 
     @property
     def programs(self) -> tuple[str, ...]:
@@ -155,16 +159,8 @@ def read(text: str, depth: int = 0) -> Script:
         (*reader.branches, *(part for script in below for part in script.branches)),
         tuple(dict.fromkeys((*scanner.variables, *(part for script in below for part in script.variables)))),
         (*reader.functions, *(part for script in below for part in script.functions)),
-        commands if reader.is_flat else (),
+        tuple(reader.parts) if reader.is_readable and not reader.open else (),
     )
-
-
-def of_arguments(argv: Sequence[str]) -> Script:
-    """Parse an argument list, which is a script only if its program is a shell."""
-    inner = inner_script(argv)
-    below = read(inner, 1) if inner is not None else Script()
-    command = Command(tuple(map(Word, argv)))
-    return Script((command, *below.commands), below.branches, below.variables, below.functions)
 
 
 def inner_script(words: Sequence[str]) -> str | None:
@@ -181,19 +177,6 @@ def inner_script(words: Sequence[str]) -> str | None:
         if not words[n].startswith("-") and words[n - 1] not in ("-o", "+o", "-O"):
             return None
     return None
-
-
-def without_group(text: str) -> str:
-    """Return a script without the group that it begins with, if it means the same then; "" if it has none."""
-    if braces := re.fullmatch(r"\{\s([^{}]*)\}", text):
-        inner = braces[1].rstrip()
-        is_ended = inner.endswith(";") or "\n" in braces[1][len(inner) :]
-        return inner.removesuffix(";") if is_ended else ""
-    end = _closing(text, 0) if text.startswith("(") and not text.startswith("((") else 0
-    inner, rest = text[1 : end - 1], text[end:].lstrip()
-    if rest and (not rest.startswith(("&&", "||", ";")) or re.search(r"#|\b(?:exit|set|cd)\b", inner)):
-        return ""
-    return f"{inner} {rest}" if text[end - 1 : end] == ")" else ""
 
 
 class _Scanner:
@@ -298,9 +281,11 @@ class _Reader:
 
     def __init__(self) -> None:
         self.commands: list[Command] = []
+        self.parts: list[Command | Mark] = []
         self.branches: list[str] = []
         self.functions: list[str] = []
-        self.is_flat = True
+        self.is_readable = True
+        self.open: list[str] = []  # the words that would end what is not ended
         self._words: list[Word] = []
         self._targets: list[Word] = []
         self._negated = False
@@ -316,12 +301,32 @@ class _Reader:
             self._operator(token)
 
     def end(self, operator: str) -> None:
-        if self._words or self._targets:
-            words, targets = tuple(self._words), tuple(self._targets)
+        words, targets = tuple(self._words), tuple(self._targets)
+        last = self.parts[-1] if self.parts else None
+        if words or targets:
             self.commands.append(Command(words, operator, self._negated, targets, self._groups))
-        elif operator not in ("", "\n", ";"):
-            self.is_flat = False
+        if isinstance(last, Mark) and not last.after:
+            self.parts[-1] = last._replace(after=operator or ";")
+            self.is_readable &= not words and operator not in ("|", "|&", "(")
+        elif words or targets:
+            self.parts.append(self.commands[-1])
+            self.is_readable &= operator != "("
+        else:
+            self.is_readable &= operator in ("", "\n", ";", ";;", "(", ")")
         self._words, self._targets, self._negated = [], [], False
+
+    def _mark(self, word: str) -> None:
+        last, is_end = self.parts[-1] if self.parts else None, self.open[-1:] == [word]
+        is_piped = word in ENDS and isinstance(last, Command) and last.after in ("|", "|&")
+        is_joined = last is None or last.after != ""
+        is_stray = not self.open and word not in ENDS
+        self.is_readable &= is_joined and not (is_piped or is_stray or self._negated or self._words or self._targets)
+        if is_end:
+            self.open.pop()
+        elif word in ENDS:
+            self.open.append(ENDS[word])
+        self.is_readable &= is_end or word not in ENDS.values()
+        self.parts.append(Mark(word, "" if is_end else word))
 
     def _word(self, word: Word) -> None:
         plain = None if word.quoted or self._words else word.text
@@ -333,37 +338,41 @@ class _Reader:
         elif self._skips == "pattern":
             if plain == "esac":
                 self._skips, self._cases = "", self._cases - 1
+                self._mark("esac")
         elif self._skips == "for":
             pass
-        elif plain in ("for", "select"):
-            self._skips, self.is_flat = "for", False
-        elif plain == "case":
-            self.branches.append("case")
-            self._skips, self._cases, self.is_flat = "case", self._cases + 1, False
-        elif plain in _OPENING:
-            self.branches += [plain] if plain == "if" else []
+        elif plain in _RESERVED:
+            self.branches += [plain] if plain in ("if", "case") else []
+            self._skips = plain if plain in ("for", "case") else ""
+            self._cases += (plain == "case") - (plain == "esac")
+            self._mark(plain)
+        elif plain in _UNREADABLE:
+            self.is_readable = False
+            self._skips = "for" if plain == "select" else ""
+        elif plain in ("!", "time"):
             self._negated = self._negated != (plain == "!")
-            self.is_flat = self.is_flat and plain in _SIMPLE
-        elif plain in _CLOSING:
-            self._cases -= plain == "esac"
         else:
             self._words.append(word)
 
     def _operator(self, operator: str) -> None:
-        self.is_flat = self.is_flat and operator not in ("(", ")", ";;")
         if self._skips == "pattern":
-            self._skips = "" if operator == ")" else "pattern"
+            if operator == ")":
+                self._skips = ""
+                self._mark("of")
             return
+        self.is_readable &= not (operator == "(" and self._skips != "")  # a program in the place of a file
         if operator[0] in "<>":
             self._skips = "<" if operator[0] == "<" or operator == ">&" else ">"
             return
         if operator == "(" and len(self._words) == 1 and not self._words[0].quoted:
             self.functions.append(self._words.pop().text)
+            self.is_readable = False
         self.branches += ["||"] if operator == "||" else []
         self.end(operator)
         self._opened += operator == "("
         if operator in ("(", ")"):
             self._groups = (*self._groups, self._opened) if operator == "(" else self._groups[:-1]
+            self._mark(operator)
         self._skips = "pattern" if operator == ";;" and self._cases > 0 else ""
 
 
