@@ -17,8 +17,6 @@ from idumb.domain.proof.gate import Inputs, Judged, Violation
 from idumb.domain.proof.project_checkers import Finding
 
 _LONGEST = 1024 * 1024
-_END = 600
-"""Characters of an output that names no place."""
 _UNKNOWN = "idumb cannot tell what of its output is new"
 
 
@@ -57,7 +55,7 @@ def _compare(name: str, command: str, inputs: Inputs) -> Evidence:
     found = _found_in(after)
     before = inputs.run(name, command, before=True)
     if before.passed:
-        return _made(name, after, evidence.FAILED, _listed(found) or _ends(after))
+        return _made(name, after, evidence.FAILED, _listed(found) or gate.end_of_output(after))
     unknown = _not_comparable(before, after, found)
     if unknown:
         return _made(name, after, evidence.ERRORED, f"{unknown}; {_line(name)}")
@@ -89,7 +87,7 @@ def _not_comparable(before: Evidence, after: Evidence, found: tuple[Finding, ...
     if before.truncated or after.truncated:
         return f"{_UNKNOWN}, because it is too long"
     if not found or not _found_in(before):
-        return f"{_UNKNOWN}, because it names no file with a line. {_ends(after)}"
+        return f"{_UNKNOWN}, because it names no file with a line. {gate.end_of_output(after)}"
     return ""
 
 
@@ -108,16 +106,12 @@ def _why_not(name: str, ran: Evidence) -> str:
         return f"it needs more time: `gates: {{{name}: {{timeout: 10m}}}}`"
     return (
         f"its program was not found or not executable. Install it where checks see it (checkout.prepare or"
-        f" checkout.provide), or {_line(name)}\n{_ends(ran)}"
+        f" checkout.provide), or {_line(name)}\n{gate.end_of_output(ran)}"
     )
 
 
 def _line(name: str) -> str:
     return f"name another command: `gates: {{{name}: {{run: COMMAND}}}}`"
-
-
-def _ends(ran: Evidence) -> str:
-    return f"Its output ends with: {ran.output.strip()[-_END:]}"
 
 
 def _listed(found: list[Finding] | tuple[Finding, ...]) -> str:

@@ -34,7 +34,6 @@ PYTHON = f"{shlex.quote(sys.executable)} -I"
 _LONGEST = 16 * 1024 * 1024
 _MOST = 64 * 1024 * 1024
 """Bytes of one file, and of all, that a function can read."""
-_END = 600
 GROUP = "idumb.gates"
 _UNCHANGED = "file:"
 _REGULAR = 0o100644
@@ -74,7 +73,7 @@ def _answer(own: GateSettings, ran: Evidence) -> tuple[str, str]:
         return str(answer["result"]), str(answer["words"])
     if ran.changed:
         return evidence.FAILED, "it changed files that it should judge"
-    return evidence.ERRORED, f"it gave no answer. Its output ends with: {ran.output.strip()[-_END:]}"
+    return evidence.ERRORED, f"it gave no answer. {gate.end_of_output(ran)}"
 
 
 @contextlib.contextmanager

@@ -189,7 +189,8 @@ def _with_commands(context: RunContext, attempt: Attempt, inputs: Inputs) -> Inp
 def _gate_error(context: RunContext, attempt: Attempt, proofs: Sequence[Evidence]) -> FailureMessage | None:
     """Return why the run stops if gates could not judge, and nothing else fails: no other attempt can change that."""
     broken = [e for e in proofs if e.level > gate_table.INFORMATIONAL and e.result in evidence.BROKEN]
-    by_gates = [e for e in broken if gate.could_not_judge(e)]
+    without_command = (e for e in broken if e.subject.startswith(evidence.GATE) and e.command is None)
+    by_gates = [e for e in without_command if e.result != evidence.FAILED]
     if not by_gates or len(by_gates) < len(broken) or not attempt.ledger.holds:
         return None
     words = wording.listed(e.words.rstrip(".") for e in by_gates)

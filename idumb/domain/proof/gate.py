@@ -89,10 +89,10 @@ def evidence_of(name: str, judged: Judged, level: int) -> tuple[Evidence, ...]:
     return (Evidence(f"{GATE}{name}", summary, result, output=words, level=level),)
 
 
-def could_not_judge(proof: Evidence) -> bool:
-    """Return whether this is evidence of a gate without command that had an error, or no time."""
-    unjudged = proof.result in (evidence.ERRORED, evidence.TIMED_OUT)
-    return unjudged and proof.subject.startswith(GATE) and proof.command is None
+def end_of_output(ran: Evidence) -> str:
+    """Return the last words of a command, in a sentence."""
+    end = ran.output.strip()[-600:]
+    return f"Its output ends with: {end}" if end else "It wrote nothing"
 
 
 def lines(violations: Sequence[Violation]) -> str:

@@ -76,6 +76,7 @@ UNKNOWN = {
     "not installed before": (ran(127), ran(1, RETURNS), "on the tree before the task it errored"),
     "too slow": (CLEAN, ran(None, "", result=evidence.TIMED_OUT), "needs more time: `gates: {types: {timeout: 10m}}`"),
     "no place": (ran(1, "wrong"), ran(1, "wrong"), "because it names no file with a line"),
+    "no output": (ran(1), ran(1), "because it names no file with a line. It wrote nothing"),
     "too long": (ran(1, RETURNS), ran(1, RETURNS, truncated=True), "because it is too long"),
     "stopped before": (ran(2, STOPPED), ran(1, RETURNS), "so idumb cannot tell what is new: a.py:1"),
     "stopped after": (ran(2, STOPPED), ran(2, STOPPED), "correct it first: b.py:1: error: invalid"),
@@ -267,7 +268,7 @@ def test_an_entry_point_can_read_the_rest_of_the_tree_and_follows_no_link(
         ("wrong", "returned neither None nor"),
         ("leaves", "SystemExit: 0"),
         ("without", "TypeError: without() missing 1 required positional argument"),
-        ("dies", "it gave no answer"),
+        ("dies", "it gave no answer. It wrote nothing"),
     ],
 )
 def test_an_entry_point_that_gives_no_answer_is_not_a_pass(

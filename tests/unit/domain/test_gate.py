@@ -7,7 +7,6 @@ from msgspec.structs import replace
 from idumb.domain.proof import evidence, gate, gate_table
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.gate import Judged, Violation
-from tests.support.cases import every
 
 SYNTAX = gate_table.of_name("syntax")
 BROKEN = Evidence("gate syntax", "it parses", evidence.ERRORED)
@@ -37,19 +36,3 @@ def test_twenty_violations_are_shown_and_the_rest_is_counted() -> None:
     assert gate.lines(many[:20]).splitlines() == [str(number) for number in range(20)]
     assert gate.lines(many[:21]).splitlines()[19:] == ["19", "and 1 more"]
     assert gate.lines(many).splitlines()[19:] == ["19", "and 2 more"]
-
-
-@every(
-    "proof, unjudged",
-    [
-        (BROKEN, True),
-        (replace(BROKEN, result=evidence.TIMED_OUT), True),
-        (replace(BROKEN, result=evidence.FAILED), False),
-        (replace(BROKEN, subject="AC-1"), False),
-        (replace(BROKEN, command="mypy ."), False),
-    ],
-)
-def test_a_gate_without_command_that_has_an_error_or_no_time_could_not_judge(
-    proof: Evidence, *, unjudged: bool
-) -> None:
-    assert gate.could_not_judge(proof) is unjudged
