@@ -127,17 +127,17 @@ def _require_turn(context: RunContext, task: Task) -> None:
     state, contract = context.state, context.contract
     statuses = schedule.statuses(contract, state)
     status, reason = statuses[task.id], state.tasks[task.id].reason
-    other = next((t for t, s in statuses.items() if s == outcome.RUNNING and t != task.id), None)
+    other = next((t for t, s in state.tasks.items() if s.status == outcome.RUNNING and t != task.id), None)
     open_attempt.require_not_ended(task.id, status, contract.phase)
     details: dict[str, Any] = {"task": task.id}
     if status == outcome.FAILED:
         code, words, hint = "task.failed", f"failed: {reason}", Action.of("start", task.id, "--retry")
         look = Choice("look", "see why it failed", "this only reads", Action.of("show", task.id))
         details["choices"] = actions.choice_rows((look,))
-    elif status == outcome.WAITING:
+    elif state.tasks[task.id].status == outcome.WAITING:
         code, words, hint = "task.waiting", f"waits: {reason}", Action.of("resume", contract.phase)
         details["phase"] = contract.phase
-        if next_steps.open_questions(state):
+        if schedule.open_questions(state):
             words, hint = "waits for an answer.", Action("decisions")
     elif status in (outcome.PENDING, outcome.BLOCKED):
         waits = wording.listed(f"{d} ({statuses[d]})" for d in schedule.blockers(contract, statuses, task.id))

@@ -146,6 +146,16 @@ def test_plans_that_are_no_longer_kept_anywhere_are_one_clear_refusal(project: P
     assert "idumb doctor --fix" in answer.error["hint"]
 
 
+def test_a_task_that_waits_for_an_answer_before_its_attempt_is_shown_so_everywhere(project: Project) -> None:
+    """R-ASK-1: the question about the user's version of a file comes before anything is built."""
+    project.plan([task("T1-01", files="modify `src.txt`", check="test -s src.txt", steps=[shell("echo 3 > src.txt")])])
+    answer = project.execute("--no-verify")
+    assert (answer.code, answer.data["counts"]) == (5, {"waiting": 1})
+    assert (project.json("graph", "1").data["status"], project.statuses()) == ({"T1-01": "waiting"},) * 2
+    assert [row["why"] for row in project.json("next", "1").data["others"]] == ["waits for an answer: T1-01.base.1"]
+    assert project.json("show", "T1-01").data["status"] == "waiting"
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("staged", [(), ("d/src.txt",)])
 def test_a_task_starts_from_the_version_that_the_user_takes_as_base(project: Project, staged: tuple[str, ...]) -> None:

@@ -1,10 +1,13 @@
-"""Picks the next task: the first in execution order whose dependencies are all done."""
+"""Picks the next task: the first in execution order whose dependencies are all done. Says what the others wait for."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
+from idumb.app.core import questions
 from idumb.domain import agent, outcome
+from idumb.domain.action import CONFLICT, HISTORY, PHASE, seconds_until
 from idumb.domain.contract import Contract
 from idumb.domain.plans import graph
 from idumb.domain.plans.plan import STRICT, Task
@@ -30,13 +33,17 @@ def ready(contract: Contract, state: RunState) -> Iterator[str]:
 
 
 def statuses(contract: Contract, state: RunState) -> dict[str, str]:
-    """The displayed status of every task: a pending task is ready, or blocked by a failed or skipped one."""
+    """The displayed status of every task: a pending task is ready, or blocked by a failed or skipped one.
+
+    One whose files are in conflict with the user's waits for his answer, although its attempt has not begun or ended.
+    """
     statuses: dict[str, str] = {}
+    asking = {question["task"] for question in open_questions(state)}
     for task in contract.order:
         status = state.tasks[task].status if task in state.tasks else outcome.PENDING
         if status in (outcome.PENDING, outcome.READY):
             status = _pending_status([statuses[d] for d in contract.dependencies[task]])
-        statuses[task] = status
+        statuses[task] = outcome.WAITING if task in asking and status in RUNNABLE else status
     return statuses
 
 
@@ -94,6 +101,47 @@ def _would_fail_again(task: Task, failed_step: int | None) -> bool:
     if failed_step is None or failed_step >= len(task.steps) or task.steps[failed_step].continue_on_error:
         return False
     return all(step.tool != "run" for step in task.steps[: failed_step + 1])
+
+
+# Open questions
+
+
+def open_questions(state: RunState, now: str | None = None) -> list[dict[str, Any]]:
+    """Return the open questions: of tasks that wait, failed for good or are to be accepted, and of the phase.
+
+    With `now`, those are omitted whose time to answer is over: `resume` records that the answer is no.
+    """
+    waiting = {d for t in state.tasks.values() if t.status == outcome.WAITING for d in t.decisions}
+    unanswered = {i: d for i, d in state.decisions.items() if i not in state.answers}
+    rows = [dict(d) for i, d in unanswered.items() if i in waiting or _waits_by_itself(state, d)]
+    return [row for row in rows if now is None or "until" not in row or seconds_until(row["until"], now)]
+
+
+def _waits_by_itself(state: RunState, question: Mapping[str, Any]) -> bool:
+    """Return whether a question waits although no task does: about the phase, or about a task that failed for good."""
+    if question["task"] is None:
+        verification = state.verification or {}  # a later one may have replaced the one that the question is about
+        return state.is_complete and (question["kind"] != PHASE or verification.get("decision") == question["id"])
+    task = state.tasks.get(question["task"])
+    if task is None:
+        return False
+    if question["kind"] == HISTORY:  # the run was halted by it
+        return bool(state.reason == question["what"])
+    if question["kind"] == CONFLICT:
+        before = task.status in RUNNABLE and not task.attempt.running
+        waits = before if question["subject"] == questions.BASE else task.intended
+        return waits and not _has_successor(state, question)
+    return questions.is_current(state, question)
+
+
+def _has_successor(state: RunState, question: Mapping[str, Any]) -> bool:
+    """Return whether a later question is about the same files, and perhaps others."""
+    key = (question["task"], question["subject"])
+    same = (row for row in state.decisions.values() if (row["task"], row["subject"]) == key)
+    return bool(questions.last_about(same, question["evidence"]) != question["id"])
+
+
+# Tasks that wait for others
 
 
 def dependents(contract: Contract, task: str) -> tuple[str, ...]:

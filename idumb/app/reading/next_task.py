@@ -8,7 +8,7 @@ from msgspec.structs import asdict, replace
 
 from idumb.app.attempt import build, entry
 from idumb.app.contract import loading
-from idumb.app.core import actions, open_attempt, run_lookup
+from idumb.app.core import actions, open_attempt, run_lookup, schedule
 from idumb.app.core.services import Result, Services, fields
 from idumb.app.ports import PromptRequest
 from idumb.app.reading import status
@@ -36,7 +36,7 @@ def view(services: Services, phase: str) -> Result:
     able = ready if open_now is None else [open_now.task] if open_now.phase == contract.phase else []
     first = able[0] if able else None
     others = [t for t in contract.order if statuses[t] not in outcome.UNBLOCKING and t != first]
-    asked = next_steps.open_questions(current, services.clock.now()) if current else []
+    asked = schedule.open_questions(current, services.clock.now()) if current else []
     away = current is not None and preconditions.way_back(services, current) is not None
     about = [row for row in status.open_questions(services) if row.get("phase") == contract.phase]
     waiting = [*about, *([] if away else asked)]

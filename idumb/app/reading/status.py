@@ -181,11 +181,9 @@ def _planned(
     word = "changed" if changed else "ready"
     if current is not None:
         word = "verified" if current.verified else current.state
-    asked = next_steps.open_questions(current, services.clock.now()) if current else []
+    asked = schedule.open_questions(current, services.clock.now()) if current else []
     situation = next_steps.situation(services, contract, current, statuses, asked)
-    runnable, asking = (outcome.READY, outcome.RUNNING), {question["task"] for question in asked}
-    statuses = {t: outcome.WAITING if t in asking and s in runnable else s for t, s in statuses.items()}
-    ready = [t for t in contract.order if statuses[t] in runnable]
+    ready = [t for t in contract.order if statuses[t] in (outcome.READY, outcome.RUNNING)]
     others = [t for t in contract.order if statuses[t] not in outcome.UNBLOCKING and t not in set(ready)]
     shown = {
         **row,
@@ -320,8 +318,9 @@ def other_task(contract: Contract, state: RunState | None, statuses: Mapping[str
     why = task_state.reason if task_state else ""
     if status in (outcome.BLOCKED, outcome.PENDING):
         why = actions.why_blocked(contract, state, statuses, task)
-    elif status == outcome.WAITING and task_state is not None and task_state.decisions:
-        why = f"waits for an answer: {', '.join(task_state.decisions)}"
+    elif status == outcome.WAITING and state is not None:
+        asked = [question["id"] for question in schedule.open_questions(state) if question["task"] == task]
+        why = f"waits for an answer: {', '.join(asked)}" if asked else why
     row = {**_row(contract, task, statuses), "why": why}
     ways = actions.unblocking(contract, state, statuses, task)
     return {**row, "actions": ways} if ways else row

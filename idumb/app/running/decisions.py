@@ -10,12 +10,12 @@ from msgspec.structs import asdict, replace
 from idumb.app.consent import asking, phase_grants
 from idumb.app.consent.asking import Unanswered
 from idumb.app.contract import contract_versions, loading
-from idumb.app.core import questions, run_lookup
+from idumb.app.core import questions, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.services import Result, Services
 from idumb.app.planning import plan_questions
 from idumb.app.review import ask_consent
-from idumb.app.session import next_steps, operation
+from idumb.app.session import operation
 from idumb.app.worktree import done_work, preconditions
 from idumb.domain import outcome, wording
 from idumb.domain.action import HISTORY, PHASE, SKIP, Action, Answer, seconds_until
@@ -30,7 +30,7 @@ def waiting(services: Services) -> Result:
     """Return every question that waits for an answer, in all phases of this working tree."""
     now, changed, rows = services.clock.now(), list[str](), list[dict[str, Any]]()
     for state in run_lookup.latest_runs(services):
-        asked = next_steps.open_questions(state, now)
+        asked = schedule.open_questions(state, now)
         if asked and _is_current(services, state):
             rows += [{**question, "phase": state.phase} for question in asked]
         elif asked:
@@ -135,7 +135,7 @@ def _require_answerable(services: Services, state: RunState, question: Mapping[s
         why = f"it was open until {until}, and nobody answered, so the answer is no"
         if task is None or task.status != outcome.WAITING:
             hint = Action.of("show", question["task"])
-    elif question["id"] not in {row["id"] for row in next_steps.open_questions(state)}:
+    elif question["id"] not in {row["id"] for row in schedule.open_questions(state)}:
         why, hint = "nothing waits for it any more", Action("decisions")
     if why:
         raise plan_questions.void(question["id"], why, hint)

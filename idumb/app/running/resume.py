@@ -13,7 +13,7 @@ from idumb.app.core.journal import Journal
 from idumb.app.core.run_context import RunRequest
 from idumb.app.core.services import Result, Services
 from idumb.app.running import admission, ended_run
-from idumb.app.session import next_steps, operation
+from idumb.app.session import operation
 from idumb.app.worktree import preconditions
 from idumb.domain import outcome
 from idumb.domain.action import UNDECLARED, Action, Answer, Decision
@@ -173,6 +173,6 @@ def ask_and_resume(services: Services, request: RunRequest, result: Result) -> R
 def _next_question(services: Services, phase: str, seen: Collection[str]) -> Decision | None:
     """Return the first question about a failed task that was not asked yet; an answer may settle several."""
     state = run_lookup.latest_run(services, phase)
-    rows = next_steps.open_questions(state) if state is not None else []
+    rows = schedule.open_questions(state) if state is not None else []
     row = next((d for d in rows if d["subject"] == questions.EXHAUSTED and d["id"] not in seen), None)
     return None if row is None else Decision.recorded(row)

@@ -232,7 +232,7 @@ def _result(
         "lock_in": None if state.contract.lock_in is None else dict(state.contract.lock_in),
         "verification": verification,
         "untracked": run_lock.uncommitted_inputs(services, plans, reports=state.commits_reports),
-        "decisions": next_steps.open_questions(state),
+        "decisions": schedule.open_questions(state),
         "blocked": actions.blocked_groups(contract, state, statuses),
         "next": sorted(following, key=lambda action: action.verb != "show"),
     }

@@ -1,4 +1,4 @@
-"""What a command reports after a run: the row of each task, open questions, what can be done."""
+"""What a command reports after a run: the row of each task, what can be done."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from idumb.app.core import actions, open_attempt, questions, schedule
+from idumb.app.core import actions, open_attempt, schedule
 from idumb.app.core.services import Services, checkpoint_path, fields
 from idumb.app.worktree import preconditions
 from idumb.domain import contract as contracts
 from idumb.domain import outcome
-from idumb.domain.action import CONFLICT, HISTORY, PHASE, Action, seconds_until
+from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.runs.run import RunState
 
@@ -40,46 +40,11 @@ def task_row(state: RunState, contract: Contract, task: str, statuses: Mapping[s
     return row
 
 
-def open_questions(state: RunState, now: str | None = None) -> list[dict[str, Any]]:
-    """Return the open questions: of tasks that wait, failed for good or are to be accepted, and of the phase.
-
-    With `now`, those are omitted whose time to answer is over: `resume` records that the answer is no.
-    """
-    waiting = {d for t in state.tasks.values() if t.status == outcome.WAITING for d in t.decisions}
-    unanswered = {i: d for i, d in state.decisions.items() if i not in state.answers}
-    rows = [dict(d) for i, d in unanswered.items() if i in waiting or _waits_by_itself(state, d)]
-    return [row for row in rows if now is None or "until" not in row or seconds_until(row["until"], now)]
-
-
-def _waits_by_itself(state: RunState, question: Mapping[str, Any]) -> bool:
-    """Return whether a question waits although no task does: about the phase, or about a task that failed for good."""
-    if question["task"] is None:
-        verification = state.verification or {}  # a later one may have replaced the one that the question is about
-        return state.is_complete and (question["kind"] != PHASE or verification.get("decision") == question["id"])
-    task = state.tasks.get(question["task"])
-    if task is None:
-        return False
-    if question["kind"] == HISTORY:  # the run was halted by it
-        return bool(state.reason == question["what"])
-    if question["kind"] == CONFLICT:
-        before = task.status in schedule.RUNNABLE and not task.attempt.running
-        waits = before if question["subject"] == questions.BASE else task.intended
-        return waits and not _has_successor(state, question)
-    return questions.is_current(state, question)
-
-
-def _has_successor(state: RunState, question: Mapping[str, Any]) -> bool:
-    """Return whether a later question is about the same files, and perhaps others."""
-    key = (question["task"], question["subject"])
-    same = (row for row in state.decisions.values() if (row["task"], row["subject"]) == key)
-    return bool(questions.last_about(same, question["evidence"]) != question["id"])
-
-
 def of_run(
     services: Services, contract: Contract, state: RunState, statuses: Mapping[str, str], first: str | None = None
 ) -> list[Action]:
     """Return what can be done about a run of the contract. `first` is the task that the command was about."""
-    return [*actions.available(situation(services, contract, state, statuses, open_questions(state), first))]
+    return [*actions.available(situation(services, contract, state, statuses, schedule.open_questions(state), first))]
 
 
 def situation(

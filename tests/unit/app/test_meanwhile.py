@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from idumb.app.session import next_steps
+from idumb.app.core import schedule
 from idumb.domain.agent import AgentRequest
 from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import STRICT
@@ -187,10 +187,10 @@ def test_a_question_about_more_files_takes_the_place_of_an_open_one() -> None:
     assert (run.run().kind, run.repository.files["B"]) == ("waiting", b"A")
     run.repository.files["B"] = b"mine"
     assert run.run().kind == "waiting"
-    assert [row["evidence"] for row in next_steps.open_questions(run.state)] == [["A", "B"]]
+    assert [row["evidence"] for row in schedule.open_questions(run.state)] == [["A", "B"]]
     del run.repository.files["B"]
     answers["delivery"] = "mine"
-    assert (run.run().kind, next_steps.open_questions(run.state)) == ("done", [])
+    assert (run.run().kind, schedule.open_questions(run.state)) == ("done", [])
 
 
 def test_a_conflict_that_an_answer_does_not_end_is_named() -> None:
