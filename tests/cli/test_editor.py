@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -183,6 +184,20 @@ def test_a_changed_plan_stops_submit_and_the_attempt_stays_open(open_one: Projec
     assert [choice["id"] for choice in refused.error["details"]["choices"]] == ["give-up", "put-back"]
     plan.write_text(kept)
     assert open_one.json("submit", "T1-01").data["feedback"]
+
+
+def test_an_open_task_whose_plan_is_gone_offers_what_works(open_one: Project) -> None:
+    """R-LOG-6: `next` names what shows the ways out: the plan is restored, or the attempt is given up."""
+    [plan] = (open_one.folder / ".planning/phases/1").iterdir()
+    plan.unlink()
+    view = open_one.json("status").data
+    assert (view["phases"][0]["open"]["task"], view["next"]["command"]) == ("T1-01", "idumb check-plan 1")
+    refused = open_one.json("check-plan", "1")
+    offered = {choice["id"]: choice["command"] for choice in refused.error["details"]["choices"]}
+    assert list(offered) == ["bring-back", "give-up"]
+    subprocess.run(["sh", "-c", offered["bring-back"]], cwd=open_one.folder, check=True)
+    put(open_one, "a.txt", "right\n")
+    assert open_one.json("submit", "T1-01").code == 0
 
 
 def test_only_an_open_task_can_be_submitted(project: Project) -> None:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from idumb.app.core import actions, run_lookup
+from idumb.app.core import actions, open_attempt, run_lookup
 from idumb.app.core.services import Services, plans_ref
 from idumb.app.ports import ParsedPlan
 from idumb.domain import contract as contracts
@@ -121,10 +121,13 @@ def load_phase(services: Services, phase: str, *, or_locked: bool = False) -> Lo
         if state is None or not kept:
             raise
         ways = [Choice("bring-back", "restore the plan of the run", "its run can continue; nothing else changes", kept)]
-        if state.state not in CLOSED:
+        others = problem.details.get("choices", ())
+        if state.opened is not None:  # until it ends, no other command may change files
+            others = actions.choice_rows(open_attempt.choices(state.opened.id)[1:])
+        elif state.state not in CLOSED:
             drop = Action.of("drop", state.phase, "--why", REASON)
             ways.append(Choice("drop", "abandon the phase", "what is done stays done; undo takes it up again", drop))
-        details = {"choices": [*actions.choice_rows(ways), *problem.details.get("choices", ())]}
+        details = {"choices": [*actions.choice_rows(ways), *others]}
         raise InputError(problem.code, problem.message, hint=kept, details=details) from problem
     return with_links(services, loaded)
 

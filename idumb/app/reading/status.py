@@ -154,10 +154,10 @@ def _phase(services: Services, number: str, title: str, folder: str | None) -> _
 
 def _without_plan(row: dict[str, Any], state: RunState) -> _Phase:
     """Return a phase whose plan was removed after it ran. A phase that is over stays over: many archive such plans."""
-    row = {**row, "run": state.id}
+    row = {**row, "run": state.id, "open": _open(state)}
     word = "verified" if state.verified else state.state
     if state.restoring is not None or word not in ("verified", DROPPED):
-        why = "it has runs, but its plan no longer exists"
+        why = "it has runs, but its plan no longer exists; this shows how to restore it"
         return _Phase(row, Situation(phase=row["phase"], standing=actions.INVALID, why=why))
     tasks = Counter(task.status for task in state.tasks.values())
     row |= {"state": word, "reason": "its plan was removed since", "tasks": {"total": len(state.tasks), **tasks}}
