@@ -23,15 +23,11 @@ def check(
     subject: str, condition: Condition, *, root: str, environment: Mapping[str, str], tree: str | None
 ) -> Evidence:
     """Evaluate any condition except a command. `env NAME` looks in `environment`."""
-    judge = _JUDGES.get(condition.kind)
-    if judge is None:
-        result, words = evidence.ERRORED, f"unknown condition {condition.kind}"
-    else:
-        try:
-            held, words = judge(condition, root, environment)
-            result = evidence.PASSED if held else evidence.FAILED
-        except (OSError, ValueError) as problem:
-            result, words = evidence.ERRORED, str(problem)
+    try:
+        held, words = _JUDGES[condition.kind](condition, root, environment)
+        result = evidence.PASSED if held else evidence.FAILED
+    except (OSError, ValueError) as problem:
+        result, words = evidence.ERRORED, str(problem)
     return Evidence(subject, described(condition), result, output=words, tree=tree)
 
 

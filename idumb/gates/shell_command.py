@@ -30,7 +30,6 @@ _NOT_STARTED = {126: "execute", NOT_FOUND: "find"}
 NO_PROOF = ("precondition", "setup", "rollback of ")
 """Subjects of commands that prepare or undo work and prove nothing about it."""
 _HOME = ("~/", "$HOME", "${HOME")
-_TMPDIR = ("$TMPDIR", "${TMPDIR")
 _LACKING = ("not found", "cannot find", "could not find", "cannot resolve", "could not resolve", "no module named")
 _MISSING = (*_LACKING, "no such file", "does not exist", "cannot open")
 _NEVER = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".git"})
@@ -103,13 +102,6 @@ def _judged(asked: Evidence, finished: child_process.Finished, output: str) -> t
     return evidence.PASSED, finished.words()
 
 
-class Hint(NamedTuple):
-    """What a failed check may need: a `sentence` for its output, and the same in short."""
-
-    sentence: str
-    may_need: str
-
-
 class Hints(NamedTuple):
     """What is known when a check fails: the configuration, and the `ignored` paths of the user's working tree."""
 
@@ -117,25 +109,17 @@ class Hints(NamedTuple):
     checkout: CheckoutSettings = CheckoutSettings()
     ignored: Callable[[], Iterable[str]] = tuple
 
-    def of(self, made: Evidence, environment: Mapping[str, str], proof: ProofCheckout) -> Iterator[Hint]:
+    def of(self, made: Evidence, environment: Mapping[str, str], proof: ProofCheckout) -> Iterator[str]:
         """Yield what the check may need, because its command or output names it; `environment` is its own."""
-        yield from (Hint(words, words) for words in proof.missing)
-        home, temporary = environment.get("HOME", ""), environment.get("TMPDIR", "")
-        is_private = bool(home) and os.path.dirname(home) == os.path.dirname(temporary)
+        yield from proof.missing
+        home = environment.get("HOME", "")
+        is_private = bool(home) and os.path.dirname(home) == os.path.dirname(environment.get("TMPDIR", ""))
         if is_private and (_has(made.command or "", _HOME) or _lacks(made.output, home)):
             line = project_files.how_to_set("checks", self.checks, {"home": USER_HOME})
-            yield Hint(f"checks have a private, empty HOME. If this check needs yours, {line}", f"your HOME: {line}")
-        if _has(made.command or "", _TMPDIR) or _lacks(made.output, temporary):
-            fix = "let the check make the file itself"
-            words = f"checks have a private, empty TMPDIR. If this check needs a file in yours, {fix}"
-            yield Hint(words, f"a file in your TMPDIR: {fix}")
+            yield f"your HOME, because checks have a private, empty one: {line}"
         if named := _named(made, [*self._absent(proof.root)]):
             line = project_files.how_to_set("checkout", self.checkout, {"provide": named})
-            names, verb = wording.listed(named), "is" if len(named) == 1 else "are"
-            fix = f"commit it if it is work, or {line}"
-            yield Hint(
-                f"git ignores {names}, which {verb} not in the tree. If this check needs it, {fix}", f"{names}: {fix}"
-            )
+            yield f"{wording.listed(named)}, which git ignores: commit it if it is work, or {line}"
 
     def _absent(self, root: str) -> Iterator[str]:
         """Yield the user's ignored paths that are not in the tree of the check."""
@@ -172,14 +156,11 @@ def _names(words: str, path: str) -> bool:
     return any(part == path or part.startswith((f"{path}/", f"{path}.", f"{last}/")) for part in parts)
 
 
-def with_hints(made: Evidence, hints: Iterable[Hint]) -> Evidence:
-    """Return evidence with hints below its output."""
+def with_hints(made: Evidence, hints: Iterable[str]) -> Evidence:
+    """Return evidence with what the check may need below its output."""
     given = tuple(hints)
-    if not given:
-        return made
-    lines = "".join(f"\n[{hint.sentence}]" for hint in given)
-    output = f"{made.output.rstrip()}{lines}".lstrip()
-    return replace(made, output=output, may_need="; ".join(hint.may_need for hint in given))
+    lines = "".join(f"\n[it may need {hint}]" for hint in given)
+    return replace(made, output=f"{made.output.rstrip()}{lines}".lstrip(), may_need="; ".join(given)) if given else made
 
 
 def with_extras(made: Evidence, proof: ProofCheckout) -> Evidence:

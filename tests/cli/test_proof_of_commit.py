@@ -47,7 +47,7 @@ def test_an_ignored_path_that_a_check_needs_is_named_with_the_line_that_provides
     answer = project.execute("--no-verify", "--max-attempts", "1")
     assert answer.code == 1
     line = "write `checkout: {provide: [data.log]}` in .idumb/config.yaml"
-    assert f"AC-1 failed (it may need data.log: commit it if it is work, or {line})" in answer.out
+    assert f"AC-1 failed (it may need data.log, which git ignores: commit it if it is work, or {line})" in answer.out
     project.configure("checkout: {provide: [data.log]}\n")
     assert project.execute("--no-verify").code == 0
     proof = project.events("--kind", "evidence.recorded")[-1]["payload"]
