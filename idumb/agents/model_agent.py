@@ -31,8 +31,6 @@ from idumb.domain.settings import Binding
 _TOOL, _NATIVE, _PROMPTED = "tool", "native", "prompted"
 _OF_ENVIRONMENT = "environment"
 _PACKAGE = "pydantic_ai"
-_RESPONSES = frozenset({"openai", "openai-responses"})
-_OF_SERVER = frozenset({agent.MISSING, agent.NETWORK, agent.MALFORMED})
 _CONNECT = 30.0  # seconds
 _STOPPED: Mapping[str, tuple[str, str]] = {
     "content_filter": ("the model declined", agent.DECLINED),
@@ -131,7 +129,6 @@ class ModelAgent(Adapter):
             cause="model-stall" if ended.failure == agent.STALL else None,
             failure=ended.failure,
             reply=reply,
-            handover=_handover(work) if ended.failure == agent.CONTEXT_EXHAUSTED else "",
             model=conversation.model,
         )
 
@@ -147,11 +144,7 @@ class ModelAgent(Adapter):
             )
         names = (model or self._binding.model or "", *map(str, given.get("fallback", ())))
         if not all(name.partition(":")[2] for name in names):
-            raise AdapterError(
-                "agent.bad-option",
-                f"bindings.{self._binding.name}.model must name a provider and a model.",
-                hint="Write it as provider:model, such as anthropic:some-model.",
-            )
+            raise self._bad_option("needs a provider with each model, such as anthropic:some-model")
         address = str(given.get("base_url", ""))
         if address:
             _require_safe(address, plain=given.get("plain_http") is True)
@@ -208,7 +201,7 @@ class _Conversation:
         try:
             return self._judged(await self._answer())
         except Ended as early:
-            return self._explained(early)
+            return early
         finally:
             counted = self._counted
             if counted is not None and (counted.input_tokens or counted.output_tokens):  # else the usage is unknown
@@ -221,15 +214,6 @@ class _Conversation:
         text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
         ended, message, failure = answers.ending(self._request.role, text)
         return Ended(ended, message, reply=text, failure=failure)
-
-    def _explained(self, ended: Ended) -> Ended:
-        """Name the other interface of a server that has no Responses API."""
-        name = self._options.names[0]
-        provider, _, model = name.partition(":")
-        if self._options.base_url is None or provider not in _RESPONSES or ended.failure not in _OF_SERVER:
-            return ended
-        words = f"{name} uses the Responses API; for a server that supports only Chat Completions, use"
-        return Ended(ended.outcome, f"{ended.message}; {words} openai-chat:{model}", failure=ended.failure)
 
     async def _answer(self) -> Any:
         """Return the model's answer. Raises Ended for everything else."""
@@ -361,18 +345,11 @@ def _refused(status: int, body: Any, retry_after: str) -> Ended:
     if kind == agent.RATE_LIMITED and retry_after:
         words += f"; retry after {retry_after[:40]}{' s' if retry_after.isdigit() else ''}"
     elif kind == agent.MISSING:
-        words += "; check base_url and model (idumb does not follow redirects)"
+        words += (
+            "; check base_url and model (a server with only Chat Completions needs openai-chat:NAME, and idumb follows"
+        )
+        words += " no redirect)"
     return Ended(outcome.FAILED if kind == agent.CONTEXT_EXHAUSTED else outcome.ERRORED, words, failure=kind)
-
-
-def _handover(work: ModelTools) -> str:
-    """Return the handover for the next attempt: the edits made so far, with their intents."""
-    edits = [
-        f"- {record.tool} {record.arguments.get('path') or record.arguments.get('from')}: {record.intent}"
-        for record in work.records
-        if record.ok
-    ]
-    return "Edits that were made already:\n" + "\n".join(edits) if edits else ""
 
 
 def _require_safe(address: str, *, plain: bool) -> None:

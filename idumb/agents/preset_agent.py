@@ -86,7 +86,6 @@ class PresetAgent(KnownProgram):
             output=finished.output.text(redact) + (redact(errors.decode("utf-8", "backslashreplace"))),
             failure=ended.failure,
             reply=redact(report.reply),
-            handover=redact(report.reply) if ended.failure == agent.CONTEXT_EXHAUSTED else "",
             model=redact(report.model) if report.model is not None else None,
             **of_process(finished),
         )
