@@ -160,9 +160,7 @@ def test_lock_in_shows_checks_levels_and_confidence(project: Project) -> None:
     assert "1 of 2 criteria and tests are proven by commands" in answer.err
     (locked,) = kinds(project, "run.locked")
     assert 0 < locked["confidence"] < 1
-    assert {part["name"] for part in locked["parts"]} == {
-        "checks", "proofs", "coverage", "files", "reversible", "agents"
-    }  # fmt: skip
+    assert [part["name"] for part in locked["parts"]] == ["checks", "proofs", "coverage", "files", "reversible"]
     assert {rule["name"]: rule["level"] for rule in locked["levels"]} == {"size": 1, "validator": 1}
     begun = [e["kind"] for e in project.events("1") if e["kind"] in {"run.locked", "attempt.started"}]
     assert begun[0] == "run.locked"

@@ -18,7 +18,7 @@ from idumb.domain.envelope import NOTHING, Envelope, text_digest
 from idumb.domain.errors import AdapterError
 from idumb.domain.intake import check_commands
 from idumb.domain.proof import gate_table
-from idumb.domain.settings import Binding, Settings
+from idumb.domain.settings import Binding
 
 
 class EnvelopeSet(Struct):
@@ -36,16 +36,6 @@ class EnvelopeSet(Struct):
         return digest
 
 
-def builder_validator_pairs(contract: Contract, settings: Settings) -> dict[str, tuple[str, str | None]]:
-    """Return the pairs of builder and validator that the contract needs, by key, in order of first use."""
-    pairs = (
-        (builder_of(plan, task, settings), validator_of(plan, task, settings))
-        for plan in contract.plans
-        for task in plan.tasks
-    )
-    return {envelope_key(b, v): (b, v) for b, v in dict.fromkeys(pairs) if b is not None}
-
-
 def current_envelopes(services: Services, agents: Agents, contract: Contract) -> EnvelopeSet:
     """The envelopes that attempts of this contract would run under now."""
     settings = services.settings
@@ -59,14 +49,18 @@ def current_envelopes(services: Services, agents: Agents, contract: Contract) ->
         "tools": dict(services.toolchain.versions()),
         envelope.CHECKS: _checks(services, contract, current),
     }
-    for key, (builder, validator) in builder_validator_pairs(contract, settings).items():
+    tasks = ((plan, task) for plan in contract.plans for task in plan.tasks)
+    pairs = dict.fromkeys((builder_of(*each, settings), validator_of(*each, settings)) for each in tasks)
+    for builder, validator in pairs:
+        if builder is None:
+            continue
         own = _agent_parts(services, agents, current, builder, agent.BUILDER)
         # An amendment that adds another agent must not change the envelope of these two.
         ruling = settings.of_runs((builder, validator))
         current.sources[ruling.digest()] = services.redactor.redact_output(readable(ruling.deciding()))
         judged = _validator_digest(services, agents, current, validator)
         computed = Envelope(**shared, **own, binding=builder, validator=judged, configuration=ruling.digest())
-        current.envelopes[key] = envelope.seal(asdict(computed))
+        current.envelopes[envelope_key(builder, validator)] = envelope.seal(asdict(computed))
     return current
 
 

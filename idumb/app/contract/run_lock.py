@@ -22,7 +22,7 @@ from idumb.domain import contract as contracts
 from idumb.domain.action import Action, Choice
 from idumb.domain.contract import Contract
 from idumb.domain.envelope import NOTHING, Change
-from idumb.domain.errors import AdapterError, InputError, Refusal
+from idumb.domain.errors import InputError, Refusal
 from idumb.domain.grant import FILES, PLANS
 from idumb.domain.intake import registry, self_check
 from idumb.domain.intake.rule import Case
@@ -92,8 +92,7 @@ def lock_in(context: RunContext) -> None:
 def _lock_payload(context: RunContext, current: envelopes.EnvelopeSet) -> dict[str, Any]:
     services, contract = context.services, context.contract
     findings = registry.findings(Case(contract, services.settings, services.policy))
-    used = _blocking_agents(contract, services.settings)
-    judged = self_check.assess(contract, findings, [name for name in used if _starts(context, name)], used)
+    judged = self_check.assess(contract, findings)
     return {
         "contract_hash": contract.hash,
         "checks": {"errors": 0, "warnings": len(findings)},
@@ -103,22 +102,6 @@ def _lock_payload(context: RunContext, current: envelopes.EnvelopeSet) -> dict[s
         "envelopes": current.envelopes,
         "sources": current.sources,
     }
-
-
-def _blocking_agents(contract: Contract, settings: Settings) -> tuple[str, ...]:
-    """The agents whose failure blocks execution: builders, and validators of level 1 and above."""
-    blocking = gate_table.rule(settings, "validator").level > gate_table.INFORMATIONAL
-    pairs = envelopes.builder_validator_pairs(contract, settings).values()
-    names = [name for pair in pairs for name in (pair[0], pair[1] if blocking else None)]
-    return tuple(dict.fromkeys(name for name in names if name is not None))
-
-
-def _starts(context: RunContext, name: str) -> bool:
-    try:
-        context.agents.get(name).describe()
-    except AdapterError:
-        return False
-    return True
 
 
 def require_unchanged(context: RunContext, attempt: Attempt) -> None:

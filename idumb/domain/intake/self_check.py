@@ -155,11 +155,8 @@ class Confidence(Struct, frozen=True):
     parts: tuple[Part, ...]
 
 
-def assess(contract: Contract, findings: Iterable[Finding], ready: Sequence[str], needed: Sequence[str]) -> Confidence:
-    """Assess a contract.
-
-    `findings` are those of its checks, `needed` the agents that must start, `ready` those that can start.
-    """
+def assess(contract: Contract, findings: Iterable[Finding]) -> Confidence:
+    """Assess a contract; `findings` are those of its checks."""
     tasks = [contract.tasks[task] for task in contract.order]
     built = [task for task in tasks if not task.is_human]
     parts = (
@@ -168,7 +165,6 @@ def assess(contract: Contract, findings: Iterable[Finding], ready: Sequence[str]
         _coverage(contract),
         _share("files", 1, [task.files is not None for task in built], "tasks declare their files"),
         _share("reversible", 1, [task.rollback.kind != IRREVERSIBLE for task in tasks], "tasks can be rolled back"),
-        _share("agents", 2, [name in ready for name in needed], "agents of level 1 and above can be started"),
     )
     judged = [part for part in parts if part.value is not None]
     total = sum(part.weight for part in judged)

@@ -29,10 +29,8 @@ def finding(severity: str) -> Finding:
     return Finding("a.code", severity, "p", 1, 1, "", "", "", "words")
 
 
-def judged(
-    locked: Contract, *findings: Finding, ready: tuple[str, ...] = (), named: tuple[str, ...] = ()
-) -> dict[str, Any]:
-    assessment = self_check.assess(locked, findings, ready, named)
+def judged(locked: Contract, *findings: Finding) -> dict[str, Any]:
+    assessment = self_check.assess(locked, findings)
     return {"score": assessment.score, **{part.name: part.as_dict() for part in assessment.parts}}
 
 
@@ -61,13 +59,11 @@ def test_each_part_is_the_share_of_what_is_so(
 
 
 def test_a_part_says_why_and_one_without_data_does_not_count() -> None:
-    score = judged(locked_contract(task(1, "check")), ready=("steps",), named=("steps",))
+    score = judged(locked_contract(task(1, "check")))
     assert score["score"] == 1.0
     assert score["proofs"]["why"] == "1 of 1 criteria and tests are proven by commands"
     covered = judged(locked_contract(task(1, "check", requirements=("R-1",)), **NEEDED))["coverage"]
     assert covered == {"name": "coverage", "value": 0.5, "weight": 2, "why": "1 of 2 requirements have a task"}
-    assert judged(locked_contract(task(1, "check")))["agents"]["value"] is None
-    assert judged(locked_contract(task(1, "check")), ready=("a",), named=("a", "b"))["agents"]["value"] == 0.5
 
 
 def test_each_warning_costs_one_task_s_share_and_errors_cost_nothing() -> None:
