@@ -21,9 +21,6 @@ KIND = "attempt.opened"
 _ALLOWED = frozenset({"submit", "give-up", "stop", "doctor", "archive", "init"})
 """Commands that end the attempt, or change neither its files nor its plan."""
 
-_ENDS = ("attempt.started", "attempt.finished", "attempt.interrupted", "task.")
-"""The beginnings of the kinds of events that end it."""
-
 
 class OpenAttempt(Struct, frozen=True):
     """`since` is UTC, ISO 8601; `by` is the user who started it."""
@@ -44,15 +41,17 @@ class OpenAttempt(Struct, frozen=True):
 
 def find(services: Services) -> OpenAttempt | None:
     """The open attempt of this working tree; there is at most one."""
-    for event in services.log.events(kind=KIND, newest_first=True):
-        if event.payload["worktree"] != services.worktree:
-            continue
-        later = services.log.events(run=event.run, task=event.task, after=event.seq)
-        if any(e.kind.startswith(_ENDS) for e in later):
-            return None
-        by, phase = str(event.payload["by"]), str(event.payload["phase"])
-        return OpenAttempt(phase, event.task or "", event.attempt or 1, event.at, by)
-    return None
+    begun = services.log.events(kind=KIND, newest_first=True)
+    last = next((event.run for event in begun if event.payload["worktree"] == services.worktree), None)
+    return None if last is None else of(run_lookup.run_of(services, last))
+
+
+def of(state: RunState) -> OpenAttempt | None:
+    """The open attempt of a run."""
+    task = state.opened
+    if task is None or task.attempt.opened is None:
+        return None
+    return OpenAttempt(state.phase, task.id, task.attempt.number, task.attempt.opened["at"], task.attempt.opened["by"])
 
 
 def refused_commit(contract: Contract, state: RunState, settings: Settings) -> str | None:

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from idumb.app.contract import changed_contract, contract_versions, loading
 from idumb.app.contract.loading import Loaded
-from idumb.app.core import actions, kept_runs, run_lookup, schedule
+from idumb.app.core import actions, kept_runs, open_attempt, run_lookup, schedule
 from idumb.app.core.actions import Situation
 from idumb.app.core.services import Services, fields
 from idumb.app.session import next_steps
@@ -263,13 +263,10 @@ def _changed_part(contract: Contract, state: RunState) -> str:
     return "configuration" if same_plans else "plan"
 
 
-def _open(state: RunState | None) -> dict[str, str] | None:
+def _open(state: RunState | None) -> dict[str, object] | None:
     """Return the attempt that is open in an editor. Only submit or give-up ends it."""
-    task = state.opened if state is not None else None
-    if task is None or task.attempt.opened is None:
-        return None
-    by, since = str(task.attempt.opened["by"]), str(task.attempt.opened["at"])
-    return {"task": task.id, "since": since, "by": by, "words": f"{task.id} has been open since {since} for {by}"}
+    found = None if state is None else open_attempt.of(state)
+    return None if found is None else {**found.as_dict(), "words": found.words}
 
 
 def _agent_status(state: RunState | None) -> dict[str, str] | None:
