@@ -57,14 +57,14 @@ class AcpAgent(KnownProgram):
             None if self._row.model_at_start else request.model or self._binding.model,
             transcript.line,
         )
-        if not self._row.makes_folders and request.role == BUILDER:
+        if request.role == BUILDER:
             self._make_folders(request)
         with self._inputs(request) as inputs:
             finished = self._launched(request, inputs, hear, {}, talk=client)
         return self._result(request, client, finished, transcript.close())
 
     def _make_folders(self, request: AgentRequest) -> None:
-        """Create the folders of declared files, for an agent that cannot write into a missing folder.
+        """Create the folders of declared files: Copilot cannot write into a missing folder.
 
         Git keeps no empty folder. A link is not followed: the agent then reports why it cannot write.
         """

@@ -12,7 +12,6 @@ from idumb.agents.program import ProgramAgent, of_process, with_request, write_i
 from idumb.app.ports import Hear
 from idumb.domain import outcome
 from idumb.domain.agent import STALL, VALIDATOR, AgentRequest, AgentResult, Capabilities
-from idumb.domain.errors import AdapterError
 from idumb.system import child_process
 from idumb.system.supervision import Captured
 
@@ -27,12 +26,6 @@ class CommandAgent(ProgramAgent):
 
     def describe(self) -> Sequence[str]:
         """Return the argument list with the program as an absolute path. Raises AdapterError if it is unusable."""
-        if not self._binding.argv:
-            raise AdapterError(
-                "agent.no-command",
-                f"Binding {self._binding.name} has no program.",
-                hint=f"Add `argv` to bindings.{self._binding.name} in .idumb/config.yaml.",
-            )
         program, *arguments = self._binding.argv
         return (self._resolve(program), *arguments)
 

@@ -18,13 +18,14 @@ from types import MappingProxyType
 from msgspec import Struct
 
 from idumb.agents import answers, model_tools
-from idumb.agents.adapter import Adapter, Redact
+from idumb.agents.adapter import Adapter, Equipment, Redact
 from idumb.agents.workspace_files import FileProblem, WorkspaceFiles
 from idumb.domain import canonical_json, contract, outcome, wording
 from idumb.domain.action import REFUSE
-from idumb.domain.agent import BUILDER, BUILT_IN, EDITOR, HUMAN, VALIDATOR, AgentRequest, AgentResult
+from idumb.domain.agent import BUILDER, BUILT_IN, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
 from idumb.domain.paths import is_below
+from idumb.domain.settings import Binding
 
 LAST_LINE = "END OF ANSWER"
 _LARGEST = 16 * 1024 * 1024
@@ -73,8 +74,6 @@ class HandoffAgent(Adapter):
         try:
             self.describe()
             folder = self._binding.options.get("folder") or self._equipment.handoffs
-            if folder is None:
-                raise self._bad_option("has no folder")
             if not request.ticket:
                 raise self._bad_option("received a request without a ticket")
             place = _Handoff(str(folder), self.question(request), request.ticket)
@@ -245,10 +244,14 @@ def _how(request: AgentRequest, place: _Handoff) -> str:
 
 
 class HumanAgent(Adapter):
-    """Waits for the answer to the question of the request; `idumb` asks it, and the request carries the answer then."""
+    """Waits for the answer to the question of the request; `idumb` asks it, and the request carries the answer then.
 
-    name = HUMAN
-    capabilities = BUILT_IN[HUMAN]
+    For an editor, nothing is asked: `idumb start` opens its attempt, and `idumb submit` brings in the work.
+    """
+
+    def __init__(self, binding: Binding, equipment: Equipment) -> None:
+        super().__init__(binding, equipment)
+        self.name, self.capabilities = binding.adapter, BUILT_IN[binding.adapter]
 
     def run(self, request: AgentRequest) -> AgentResult:
         """Return the outcome of the answer: a refused choice fails, any other completes."""
@@ -257,21 +260,6 @@ class HumanAgent(Adapter):
             return AgentResult(outcome.ERRORED, f"{request.subject} has no question for a person")
         if answer is None:
             return AgentResult(outcome.WAITING, f"waiting for a decision: {question.what}")
-        chosen = question.choice(answer.choice)
-        if chosen is None:
-            options = ", ".join(choice.id for choice in question.choices)
-            return AgentResult(outcome.WAITING, f"{answer.choice} is not an option; choose one of: {options}")
-        words = f"{answer.by} chose {chosen.id}" + (f": {answer.guidance}" if answer.guidance else "")
-        return AgentResult(outcome.FAILED if chosen.move == REFUSE else outcome.COMPLETED, words, answer=answer)
-
-
-class EditorAgent(Adapter):
-    """Waits: `idumb start` opens the attempt, and `idumb submit` brings in the finished work."""
-
-    name = EDITOR
-    capabilities = BUILT_IN[EDITOR]
-
-    def run(self, request: AgentRequest) -> AgentResult:
-        return AgentResult(
-            outcome.WAITING, f"{request.subject} waits for your editor; to begin, run `idumb start {request.subject}`"
-        )
+        refuses = any(choice.id == answer.choice and choice.move == REFUSE for choice in question.choices)
+        words = f"{answer.by} chose {answer.choice}" + (f": {answer.guidance}" if answer.guidance else "")
+        return AgentResult(outcome.FAILED if refuses else outcome.COMPLETED, words, answer=answer)

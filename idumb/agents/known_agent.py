@@ -164,12 +164,10 @@ _PRIVATE = {"privacy": {"usageStatisticsEnabled": False}, "telemetry": {"enabled
 class Row(KnownAgent, frozen=True):
     """An agent that speaks the protocol.
 
-    `makes_folders` is false if it cannot write a file into a missing folder. `model_at_start`: the model is chosen
-    here, not over the protocol. `error` begins the last message of an agent that ends its turn after a failure and
-    reports it as text.
+    `model_at_start`: the model is chosen here, not over the protocol. `error` begins the last message of an agent that
+    ends its turn after a failure and reports it as text.
     """
 
-    makes_folders: bool = True
     model_at_start: bool = True
     error: str = ""
 
@@ -259,7 +257,6 @@ ROWS: Mapping[str, Row] = {
         state=(".copilot", ".cache/copilot"),
         places=("COPILOT_HOME",),
         unpacked={"COPILOT_PKG_CACHE_HOME": "copilot"},
-        makes_folders=False,
         error="Error: ",
     ),
     "qwen": Row(

@@ -8,7 +8,7 @@ from importlib import import_module
 
 from idumb.agents.adapter import Equipment
 from idumb.app.ports import Agent
-from idumb.domain.agent import BUILT_IN, EDITOR
+from idumb.domain.agent import BUILT_IN, EDITOR, HUMAN
 from idumb.domain.errors import AdapterError, InputError
 from idumb.domain.finding import nearest
 from idumb.domain.settings import Binding, Settings
@@ -25,13 +25,12 @@ SPEAKERS = ("gemini", "opencode", "copilot", "qwen")
 ADAPTERS: Mapping[str, str] = {
     "steps": "steps.StepsAgent",
     "command": "command.CommandAgent",
-    "human": "handoff.HumanAgent",
+    **dict.fromkeys((HUMAN, EDITOR), "handoff.HumanAgent"),
     **dict.fromkeys(PRESETS, "preset_agent.PresetAgent"),
     "model": "model_agent.ModelAgent",
     **dict.fromkeys((*SPEAKERS, "acp"), "acp.AcpAgent"),
     "replay": "replay.ReplayAgent",
     "handoff": "handoff.HandoffAgent",
-    EDITOR: "handoff.EditorAgent",
 }
 """The class of each adapter, below `idumb.agents`."""
 

@@ -301,14 +301,10 @@ def _ending(argv: Sequence[str], finished: child_process.Finished, expected: int
 
 def _argv(step: Step) -> list[str]:
     """Return the arguments of a `run` step. `command` is a fixed string for the shell; `argv` uses no shell."""
-    argv = step.arguments.get("argv")
-    if argv is None:
-        return ["/bin/sh", "-c", _text(step, "command")]
-    if not isinstance(argv, list | tuple) or not argv or not all(isinstance(part, str) for part in argv):
-        raise FileProblem("`argv` must be a non-empty list of strings")
+    argv = list(step.arguments.get("argv") or ("/bin/sh", "-c", _text(step, "command")))
     if any("\0" in part for part in argv):
         raise FileProblem("`argv` contains a NUL character")
-    return list(argv)
+    return argv
 
 
 def _text(step: Step, name: str) -> str:

@@ -164,11 +164,6 @@ def test_a_program_that_cannot_be_executed_is_an_error(tmp_path: Path) -> None:
     assert "could not be started" in result.message
 
 
-def test_a_binding_without_a_program_is_an_error(tmp_path: Path) -> None:
-    with refusing("agent.no-command"):
-        agent(tmp_path).describe()
-
-
 def test_consent_shows_the_program_that_will_run(tmp_path: Path) -> None:
     """S4: found once, by PATH, outside the repository."""
     repository = tmp_path / "repository"

@@ -180,7 +180,6 @@ def test_files_are_deleted_and_moved_and_folders_are_created(work: Path) -> None
         (step("write_file", content=""), "`path` is missing"),
         (step("write_file", path=7, content=""), "`path` must be a string"),
         (step("write_file", path="x" * 300, content=""), "name too long"),
-        (step("run", argv=[]), "`argv` must be"),
         (step("run", argv=["true", "a\0b"]), "NUL"),
     ],
 )
