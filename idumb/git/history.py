@@ -23,8 +23,6 @@ from idumb.git.projects import ProjectPaths
 from idumb.system.redaction import Redactor
 
 if TYPE_CHECKING:
-    import pygit2
-
     from idumb.git.checkouts.checkout import Checkout
 
 _PROJECT = "Idumb-Project"
@@ -205,7 +203,12 @@ class GitHistory:
             message = f"{text}\n{_PROJECT}: {self._project.folder}\n"  # two projects may have a phase 1
         if self._redactor is not None:
             message = self._redactor().redact(message)
-        made = Commits(self.repository, self._proof).make(tree, head, message, hooks=hooks and not unrun)
+        commits, own = Commits(self.repository, self._proof), _trailers(message)
+        made = commits.make(tree, head, message, hooks=hooks and not unrun)
+        said = message if made.commit is None else self.repository[made.commit].message
+        if own.items() - _trailers(said).items():  # a hook removed them, or added a last paragraph
+            text = f"{said.rstrip()}\n\n" + "".join(f"{name}: {value}\n" for name, value in own.items())
+            made = replace(commits.make(made.tree, head, text, hooks=False), words=made.words)
         return replace(made, unrun=unrun) if unrun else made
 
     def advance(
@@ -243,7 +246,10 @@ class GitHistory:
         walker = self.repository.walk(head, SortMode.TOPOLOGICAL)
         if base is not None and base in self.repository:  # otherwise it was pruned, and hides no commit
             walker.hide(base)
-        rows = ((str(commit.id), _trailers(commit)) for commit in itertools.islice(walker, limit))
+        rows = (
+            (str(commit.id), _trailers(commit.raw_message.decode("utf-8", "replace")))
+            for commit in itertools.islice(walker, limit)
+        )
         return tuple(row for row in rows if row[1] and row[1].get(_PROJECT, "") == self._project.folder)
 
     def refs(self, prefix: str) -> Mapping[str, str]:
@@ -284,8 +290,7 @@ class GitHistory:
         return (*removed, *copies.clear(self._worktree))
 
 
-def _trailers(commit: pygit2.Commit) -> Mapping[str, str]:
-    text = commit.raw_message.decode("utf-8", "replace")
+def _trailers(text: str) -> Mapping[str, str]:
     if "Idumb-" not in text:
         return {}
     last = text.rstrip().rpartition("\n\n")[2]

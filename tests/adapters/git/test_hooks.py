@@ -13,7 +13,7 @@ from idumb.app.ports import CommitAttempt
 from idumb.git import disk
 from idumb.git.history import GitHistory
 from idumb.git.trees import GitTrees
-from tests.adapters.git.commits import MESSAGE, hook, make, work
+from tests.adapters.git.commits import MESSAGE, commit, hook, make, work
 from tests.adapters.git.conftest import REF
 from tests.support import checkouts
 from tests.support.ended import has_ended
@@ -44,6 +44,18 @@ def test_what_programs_left_in_the_checkout_is_in_no_commit(repo: GitSandbox, hi
     assert make(history, tree).commit
     hook(repo, "echo ignored > a.log; git add --all")
     assert make(history, tree).tree == tree
+
+
+@pytest.mark.parametrize("script", ["sed -i /^Idumb-/d $1", "printf '\\nRefs #1\\n' >> $1", "echo short > $1"])
+def test_a_commit_has_its_trailers_also_if_a_hook_removes_or_hides_them(
+    repo: GitSandbox, history: GitHistory, script: str
+) -> None:
+    """Otherwise nobody finds the commit of a task after a kill. What else the hook says stays."""
+    hook(repo, script, "commit-msg")
+    base, made = history.head().commit, commit(history, work(repo, {"a": "2\n"}))
+    assert history.trailers_since(base) == ((made, {"Idumb-Task": "T1-01", "Idumb-Run": "r1"}),)
+    said = repo.git("show", "-s", "--format=%B")
+    assert ("Refs #1" in said, "short" in said) == ("Refs" in script, "short" in script)
 
 
 @pytest.mark.parametrize("name", ["pre-commit", "prepare-commit-msg", "commit-msg"])
