@@ -108,6 +108,7 @@ def write(path: str, command: str, since: str, fence: int | None, before: str | 
         "host": machine.name(),
         "namespace": machine.process_namespace(),
         "namespace_before": before,
+        "lock": _lock_of(path),
         "command": command,
         "since": since,
         "fence": fence,
@@ -119,14 +120,23 @@ def write(path: str, command: str, since: str, fence: int | None, before: str | 
 def standing(card: Card, path: str) -> str:
     """Return the state of the process on the card at `path`; a process that can be seen need not be asked for its lock.
 
-    In another container or on another machine, the lock tells whether there is one.
+    In another container or on another machine, the lock tells whether there is one. In a copy of the repository, it is
+    another file than that of the owner.
     """
     if (card.get("host"), card.get("namespace")) != (machine.name(), machine.process_namespace()):
         return DEAD if is_free(os.path.join(os.path.dirname(path), LOCK)) else ELSEWHERE
     pid = card.get("pid")
-    if not isinstance(pid, int) or not process_tree.process_is(pid, card.get("started")):
+    is_copy = card.get("lock") != _lock_of(path)
+    if is_copy or not isinstance(pid, int) or not process_tree.process_is(pid, card.get("started")):
         return DEAD
     return STOPPED if process_tree.process_is_stopped(pid) else RUNNING
+
+
+def _lock_of(path: str) -> int | None:
+    """Return what tells the lock beside a card from its copies."""
+    with contextlib.suppress(OSError):
+        return os.stat(os.path.join(os.path.dirname(path), LOCK)).st_ino
+    return None
 
 
 def worktrees(folder: str) -> list[str]:

@@ -6,6 +6,7 @@ import fcntl
 import functools
 import json
 import os
+import shutil
 import signal
 import sqlite3
 import subprocess
@@ -144,6 +145,11 @@ def test_of_an_owner_that_cannot_be_seen_from_here_the_lock_decides(
     holder.communicate()
     assert opened.owner.holder() is None
     assert opened.owner.acquire("next") == 2
+
+
+def test_a_copy_of_the_repository_has_no_owner(tmp_path: Path, holder: subprocess.Popen[str]) -> None:
+    assert OpenedLog(shutil.copytree(tmp_path, tmp_path / "copy")).owner.holder() is None
+    assert (OpenedLog(tmp_path).owner.holder() or {})["pid"] == holder.pid
 
 
 def test_a_lock_without_a_readable_owner_file_is_still_a_lock(tmp_path: Path) -> None:
