@@ -175,3 +175,15 @@ def test_a_task_starts_from_the_version_that_the_user_takes_as_base(project: Pro
     assert project.repo.git("status", "--porcelain", "d/src.txt") == ""
     assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
     assert project.read("d/src.txt") == "two\n"
+
+
+def test_a_version_taken_as_base_counts_also_above_the_limit_of_snapshots(project: Project) -> None:
+    """Only a pattern declares the file, so that no snapshot had it without the answer."""
+    project.configure("snapshot: {limit: 1}\n")
+    project.repo.write("data/large", "x" * 1_500_000)
+    steps = [shell("printf x >> data/large")]
+    project.plan([task("T1-01", files="modify `data/**`", check="test -s data/large", steps=steps)])
+    assert project.execute("--no-verify").code == 5
+    assert project.json("decide", "T1-01.base.1", "mine").code == 0
+    assert project.resume("--no-verify").data["outcome"] == "complete"
+    assert len(project.read("data/large")) == 1_500_001

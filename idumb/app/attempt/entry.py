@@ -97,9 +97,8 @@ def take_snapshot(context: RunContext, attempt: Attempt) -> Attempt:
     """Take a durable snapshot, read it back, then record that the attempt started."""
     services, task = context.services, attempt.task
     before = services.history.state()
-    snapshot = services.trees.snapshot(
-        f"{attempt.ref}/base", f"before {task.id}, attempt {attempt.number}", attempt.literal_paths
-    )
+    named, why = (*attempt.literal_paths, *attempt.from_user), f"before {task.id}, attempt {attempt.number}"
+    snapshot = services.trees.snapshot(f"{attempt.ref}/base", why, named)
     attempt = replace(attempt, snapshot=snapshot)
     present = snapshot.tree if context.workspace.in_place else _shown(context, attempt)
     if not attempt.base:
