@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support import ended_runs
+from tests.support import ended_runs, permissions
 from tests.support.answer import Answer
 from tests.support.plans import PLAN, run
 from tests.support.prepared import Prepared
@@ -194,6 +194,14 @@ def test_a_phase_without_a_check_to_rerun_is_not_proven(project: Project) -> Non
         "the plan names"
     )
     assert "nothing to rerun" in project.quick("prove", "1").out
+
+
+def test_a_clone_that_nobody_can_write_is_proven(clone: Project) -> None:
+    def prove_it() -> None:
+        assert clone.quick("prove", "1", "--approve", agreed(clone), "--json").code == 0
+
+    subprocess.run(["chmod", "-R", "a-w", clone.folder], check=True)
+    permissions.call_obeying(prove_it)
 
 
 def test_what_the_clone_borrows_from_the_working_tree_is_named(project: Project) -> None:

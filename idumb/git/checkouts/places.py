@@ -2,7 +2,7 @@
 
 Checkouts are in the user's state, outside every git folder: some agents refuse to write below a folder called `.git`,
 and compose names its projects after the folder. What idumb knows about them is in the git folder, which no program in a
-sandbox can write.
+sandbox can write; of a repository that is read-only, beside them.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ _OWNER = "repository"
 """The file beside the checkouts with the path of their repository's git folder; its time is that of the last use."""
 _KEPT = 30 * 24 * 3600 * 1_000_000_000
 """Nanoseconds for which the checkouts of a deleted repository are kept."""
-_OURS = re.compile(r".*-[a-z]+-[0-9a-f]{4}[0-9](\.(aside|moved)-[0-9a-f]{8})?|rehearsals|repository")
-"""Names beside a checkout: of others, and of dry runs."""
+_OURS = re.compile(r".*-[a-z]+-[0-9a-f]{4}[0-9](\.(aside|moved)-[0-9a-f]{8})?|checkouts|rehearsals|repository")
+"""Names beside a checkout: of others, of dry runs, and of `state`."""
 
 
 class Tampered(errors.Refusal):
@@ -213,7 +213,9 @@ class Folder:
 
 
 def state(user: Worktree) -> str:
-    return os.path.join(user.common_dir, "idumb", "checkouts")
+    """Return the folder of idumb's own git folders for checkouts: with the user's, if that can be written."""
+    own = os.path.join(user.common_dir, "idumb")
+    return os.path.join(own if os.access(user.common_dir, os.W_OK) else folder_of(user), "checkouts")
 
 
 def _name(user: Worktree) -> str:
