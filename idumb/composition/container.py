@@ -28,7 +28,7 @@ from idumb.store import connection
 from idumb.store.connection import Database
 from idumb.store.consent import FileConsentStore, ForgetfulConsent
 from idumb.store.event_log import SqliteEventLog, SqliteLogFiles
-from idumb.system import redaction, user_folders
+from idumb.system import private_folders, redaction, user_folders
 from idumb.system.atomic_write import FileBackupStore
 from idumb.system.clock import SystemClock
 from idumb.system.named_files import LocalToolchain, NamedFiles
@@ -108,8 +108,8 @@ class Container:
         self.log_files = SqliteLogFiles(self.log.database)
         self.consent = FileConsentStore(common_dir, self.folder)
         self.named_files, self.plans = NamedFiles(self.root), KeptPlans(self)
-        guard = lambda: self.repository.guard()  # noqa: E731, PLW0108 - later it is that of the owner
-        self.files = ProjectFiles(self.root, guard, lambda: self.redactor)
+        # Later the guard is that of the owner.
+        self.files = ProjectFiles(self.root, lambda: self.repository.guard(), lambda: self.redactor)  # noqa: PLW0108
         self.backups = FileBackupStore(os.path.join(common_dir, "idumb"))
         self._closing = contextlib.ExitStack()
 
@@ -324,6 +324,7 @@ class Container:
         from idumb.store import local_data
 
         folder = self.project.state_dir
+        private_folders.make(folder, root=self.repository.common_dir)  # by it, others see that the project has runs
         equipment = Equipment(
             self.settings,
             self.root,

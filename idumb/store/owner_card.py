@@ -75,13 +75,11 @@ def _refusals(path: str) -> Iterator[None]:
 
 def is_free(path: str) -> bool:
     """Return whether no process holds the lock. It is held for a moment to find out."""
-    try:
-        lock = take(path) if os.path.exists(path) else None
-    except (OSError, StoreError):
-        return False
-    if lock is not None:
-        lock.release()
-    return lock is not None
+    with contextlib.suppress(OSError, StoreError):
+        if os.path.exists(path) and (lock := take(path)) is not None:
+            lock.release()
+            return True
+    return False
 
 
 Card = Mapping[str, Any]
@@ -134,9 +132,8 @@ def standing(card: Card, path: str) -> str:
 
 def _lock_of(path: str) -> int | None:
     """Return what tells the lock beside a card from its copies."""
-    with contextlib.suppress(OSError):
-        return os.stat(os.path.join(os.path.dirname(path), LOCK)).st_ino
-    return None
+    lock = os.path.join(os.path.dirname(path), LOCK)
+    return os.stat(lock).st_ino if os.path.exists(lock) else None
 
 
 def worktrees(folder: str) -> list[str]:

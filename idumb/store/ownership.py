@@ -199,10 +199,7 @@ class FileOwnership:
             return True
         if not process_tree.process_is(holder["pid"], holder.get("started")):
             return True
-        lock = owner_card.take(self._lock_file)
-        if lock is not None:
-            lock.release()
-        return lock is not None
+        return owner_card.is_free(self._lock_file)
 
 
 def _send(started: Mapping[int, int | None], *numbers: int) -> None:

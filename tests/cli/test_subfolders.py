@@ -129,6 +129,12 @@ def test_above_the_projects_every_command_names_them(api: SubProject) -> None:
     assert api.json("init", "--here").code == 0
 
 
+def test_above_a_project_with_runs_no_other_is_set_up(api: SubProject) -> None:
+    assert api.execute("--no-verify").code == 0
+    refused = Project(api.repo, api.repo.root).quick("init", "--here", "--json")
+    assert (refused.code, refused.error["code"]) == (4, "init.nested")
+
+
 def test_plans_without_settings_are_found_from_their_folder(sandbox: GitSandbox) -> None:
     place = sandbox.write("tool/.planning/phases/1/01-PLAN.md", projects.plan_text([making("T1-01", "a.txt")]))
     assert Project(sandbox, place.parents[3]).quick("check-plan", "1", "--json").code == 0
