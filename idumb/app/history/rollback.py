@@ -24,7 +24,7 @@ from idumb.domain.action import Action
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError
 from idumb.domain.proof.evidence import BROKEN
-from idumb.domain.runs.event import Event, NewEvent
+from idumb.domain.runs.event import NewEvent
 from idumb.domain.runs.run import START, RunState, TaskState
 
 
@@ -45,8 +45,6 @@ def rollback(
     state = run_lookup.named_run(services, phase)
     changed_contract.require_not_dropped(state)
     task = checked_target(state, to)
-    if not attempted_after(services, state, task) and not killed_commands(services, state):
-        return _nothing(state, intent_to(phase, task))
     with owned(services, restore.ROLLBACK, state, accept_git) as (journal, contract, _):
         flags = [word for name in past for word in ("--past", name)]
         confirming = Action.of("rollback", phase, "--to", task, *flags, "--yes")
@@ -117,13 +115,6 @@ def restore_and_report(
 def _nothing(state: RunState, intent: Intent) -> Result:
     answer: dict[str, Any] = {"phase": state.phase, **intent.fields, "paths": [], "tasks": [], "commit": None}
     return Result({**answer, "next": [Action("next") if intent.operation else Action.of("resume", state.phase)]})
-
-
-def killed_commands(services: Services, state: RunState) -> tuple[Event, ...]:
-    """Return the start events of the run's newest commands that were killed."""
-    newest = run_lookup.last_event(services, "operation.finished", state.id)
-    after = 0 if newest is None else newest.seq
-    return tuple(services.log.events(run=state.id, kind="operation.started", after=after))
 
 
 def finish_killed(services: Services, journal: Journal, contract: Contract) -> bool:
