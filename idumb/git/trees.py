@@ -25,7 +25,6 @@ from idumb.git.tree_objects import FOLDER
 if TYPE_CHECKING:
     from idumb.git.checkouts.tree_files import CheckoutGitDir
 
-_CHANGED = "was changed since"
 _ATTRIBUTES = ".gitattributes"
 _ABSOLUTE = re.compile(rb"(?<![\w./-])/[^\s\"'`()\[\]{}<>|;:,*?$\\\0]+")
 _TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 - nothing is written there
@@ -337,7 +336,7 @@ class CheckoutTrees(GitTrees):
         """Compare what git would commit, and write what git checks out."""
         paths = tuple(paths)
         if not force and (wrong := self.differing(self.scan(paths), (expected, target), paths)):
-            return tuple(Conflict(path, _CHANGED) for path in wrong)
+            return tuple(Conflict(path, write_back.CHANGED_SINCE) for path in wrong)
         written = self._checked_out(target, paths)
         return super().restore(written, written, paths, force=True)
 
