@@ -104,13 +104,11 @@ class GitTrees(Snapshots):
     def omitted(self) -> Mapping[str, str]:
         """Return paths that the last scan omitted, and why. A folder of which all is ignored ends with `/`.
 
-        Such paths are ignored, unreadable, too large and not tracked, or repositories.
+        Such paths are ignored, unreadable, too large and not tracked, or nested repositories.
         """
-        dirty = (path for path in self.repositories() if status.is_dirty(self.root, path))
         own = ((path, why) for path, why in self.scanner.omitted.items() if self.paths.contains(path))
         return {
             **dict.fromkeys(self.ignored(), paths.IGNORED_BY_GIT),
-            **dict.fromkeys(dirty, "uncommitted work in a submodule"),
             **{self.paths.to_project(path): why for path, why in own},
         }
 
