@@ -147,9 +147,9 @@ class GitHistory:
                 return (lines[0] if lines else result.words).removeprefix("fatal: ")
         return None
 
-    def head_tree(self) -> str | None:
-        """Return the tree of HEAD's commit; None before the first commit."""
-        return None if open_repository.head_of(self.repository) is None else status.head_tree(self.repository)
+    def head_tree(self) -> str:
+        """Return the tree of HEAD's commit; the empty tree before the first commit."""
+        return status.head_tree(self.repository)
 
     def ignored(self, paths: Iterable[str]) -> frozenset[str]:
         """Return the paths that git ignores and does not track."""

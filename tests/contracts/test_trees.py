@@ -251,7 +251,7 @@ def test_an_object_that_is_missing_is_a_refusal(folder: Folder) -> None:
 
 def test_before_the_first_commit_head_has_a_branch_and_no_commit(folder: Folder) -> None:
     assert (folder.history.head().commit, folder.history.head().branch) == (None, "main")
-    assert folder.history.head_tree() is None
+    assert folder.trees.changes(folder.history.head_tree(), folder.history.tree_of(None)) == ()
     folder.change({"a": b"1"})
     assert folder.history.uncommitted(["**"]) == ("a",)
 

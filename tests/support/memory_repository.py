@@ -240,9 +240,8 @@ class MemoryHistory:
         self._repository.effect("keep")
         self._repository.refs[ref] = self._repository.expected[ref] = commit
 
-    def head_tree(self) -> str | None:
-        head = self._repository.head
-        return None if head is None else self._repository.commits[head].tree
+    def head_tree(self) -> str:
+        return self.tree_of(self._repository.head)
 
     def tree_of(self, commit: str | None) -> str:
         return self._repository.store_tree({}) if commit is None else self._repository.commits[commit].tree

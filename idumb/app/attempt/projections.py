@@ -85,8 +85,7 @@ def _is_known(services: Services, path: str, text: str, written: str | None) -> 
 
 
 def _in_head(services: Services, path: str) -> bytes | None:
-    head = services.history.head_tree()
-    entry = services.trees.entry(head, path) if head is not None else None
+    entry = services.trees.entry(services.history.head_tree(), path)
     return None if entry is None else services.trees.read(entry.oid)
 
 

@@ -176,9 +176,7 @@ def _commits(context: RunContext, attempt: Attempt) -> bool:
     if not attempt.task.is_human:
         return attempt.task.flow is None or bool(attempt.ledger.changed)
     trees, head = context.services.trees, context.services.history.head_tree()
-    return any(
-        head is None or trees.entry(head, path) != trees.entry(attempt.candidate, path) for path in attempt.committed
-    )
+    return any(trees.entry(head, path) != trees.entry(attempt.candidate, path) for path in attempt.committed)
 
 
 def task_message(context: RunContext, attempt: Attempt) -> str:

@@ -160,11 +160,11 @@ def is_verified(state: RunState | None, contract: Contract) -> bool:
 
 def committable(services: Services, state: RunState) -> Sequence[str]:
     """Amended plans whose earlier version is committed, so that the next version may be committed too."""
-    head = services.history.head_tree()
-    if state.contract.version == 1 or head is None:
+    if state.contract.version == 1:
         return ()
     refs = [plans_ref(services, state.id, version) for version in range(1, state.contract.version)]
     kept = {(name, blob) for ref in refs for name, blob in services.trees.kept_blobs(ref).items()}
+    head = services.history.head_tree()
     entries = ((path, services.trees.entry(head, path)) for path, _ in state.contract.plans)
     return [path for path, entry in entries if entry is not None and (path.rsplit("/", 1)[-1], entry.oid) in kept]
 

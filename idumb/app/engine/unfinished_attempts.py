@@ -185,4 +185,4 @@ def _changed(context: RunContext, task: Task, base: str, left: str) -> tuple[str
     trees, head = context.services.trees, context.services.history.head_tree()
     covers = paths.cover(ledger.written_paths(task.files))
     changed = (change for change in trees.changes(base, left) if covers(change.path))
-    return tuple(c.path for c in changed if head is None or trees.entry(head, c.path) != c.new)
+    return tuple(c.path for c in changed if c.new is None or trees.entry(head, c.path) != c.new)

@@ -210,6 +210,6 @@ def _target(services: Services, undone: Sequence[TaskState]) -> Target:
             before.append((_in_tree_of_user(services, task_state, task_state.work.base, fresh), fresh))
         if touched and task_state.work.left_tree:
             after.append((task_state.work.left_tree, touched))
-    head = services.history.tree_of(services.history.head().commit)
+    head = services.history.head_tree()
     target, expected = (services.trees.overlay_each(head, sources) for sources in (before, after))
     return Target(tuple(sorted(covered)), target, expected, tuple(k.id for k in undone))

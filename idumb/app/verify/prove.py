@@ -226,8 +226,7 @@ def _committed_contract(services: Services, phase: str) -> Contract:
     """Return the contract that HEAD has: plans and configuration may not differ from the files."""
     contract = loading.require_contract(services, phase)
     paths = [*(plan.path for plan in contract.plans), *_SETTINGS]
-    changed = paths if services.history.head_tree() is None else services.history.uncommitted(paths)
-    if changed:
+    if changed := services.history.uncommitted(paths):
         raise Refusal(
             "prove.uncommitted",
             f"{wording.listed(changed)}: not committed as it is now, so another clone would prove something else.",

@@ -59,8 +59,7 @@ def report_in_head(services: Services, folder: str) -> Mapping[str, Any]:
 
     Only a committed report counts, because git records who committed it.
     """
-    tree = services.history.head_tree()
-    entry = services.trees.entry(tree, report_path(folder, "VERIFICATION")) if tree is not None else None
+    entry = services.trees.entry(services.history.head_tree(), report_path(folder, "VERIFICATION"))
     report = None if entry is None else services.plans.report(services.trees.read(entry.oid), "VERIFICATION")
     return report if report is not None and report.get("status") == _PASSED else {}
 

@@ -53,7 +53,7 @@ def lost(services: Services, state: RunState) -> dict[str, str]:
     if all(commit in rows or services.history.descends(commit) for commit, _ in made):
         return {}
     named = {(t.get("Idumb-Run"), t.get("Idumb-Task")) for t in rows.values()}
-    head = services.history.head_tree() or ""
+    head = services.history.head_tree()
     found: dict[str, str] = {}
     for number, (commit, task) in enumerate(made):
         there = {(run, task.id) for run in (state.id, task.carried_from)} & named or services.history.descends(commit)
@@ -199,7 +199,7 @@ def compare_at_end(services: Services, state: RunState, contract: Contract, pres
     kept_runs.require_snapshots(services, state, state.attempted)
     writers = _last_writers(state)
     committed = {path for path, task in writers.items() if run_lookup.commit_of(state.tasks[task]) is not None}
-    head = services.history.head_tree() or present
+    head = services.history.head_tree()
     trees = {path: head if path in committed else present for path in writers}
     wrong = (*_not_as_left(services, state, trees, writers), *_missing(services, state, contract, present, writers))
     changed = services.history.uncommitted(sorted(committed)) if committed else ()

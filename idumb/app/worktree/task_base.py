@@ -121,15 +121,14 @@ def _ignored(context: RunContext, task: Task) -> tuple[str, ...]:
         return ()
     trees = context.services.trees
     present, head = trees.scan(new), context.services.history.head_tree()
-    existing = [p for p in new if trees.entry(present, p) is not None]
-    return tuple(p for p in existing if head is None or trees.entry(head, p) is None)
+    return tuple(p for p in new if trees.entry(present, p) is not None and trees.entry(head, p) is None)
 
 
 def ways_out(services: Services, dirty: Sequence[str]) -> str:
     """Return how a person gets uncommitted changes out of the way. A tracked file that is moved away is deleted."""
     history, trees = services.history, services.trees
     head, staged = history.head_tree(), history.staged(dirty)
-    if head is None:
+    if history.head().commit is None:
         return "Commit them (git commit)"  # git stash needs a commit
     tracked = [p for p in dirty if p in staged or trees.entry(head, p) is not None]
     shown = shlex.join(tracked) if len(tracked) <= wording.MOST_LISTED else "PATHS"

@@ -33,7 +33,7 @@ def matcher(services: Services, trees: Trees, state: RunState, tree: str, declar
     @functools.cache
     def is_tracked(root: str) -> bool:
         name = root.rstrip("/")
-        in_head = head is not None and (trees.entry(head, name) is not None or trees.is_folder(head, name))
+        in_head = trees.entry(head, name) is not None or trees.is_folder(head, name)
         return in_head or any(is_below(path, name) for path in touched)
 
     @functools.cache
