@@ -46,13 +46,10 @@ def lost(services: Services, state: RunState) -> dict[str, str]:
 
     It has neither the commit, nor one with its trailers, nor the files as this task or a later one left them.
     """
-    made = commits(state)
-    if state.state in CLOSED or not made or services.history.head().branch != state.branch:
+    if state.state in CLOSED or not is_rewritten(services, state):
         return {}
-    rows = dict(services.history.trailers_since(state.base.commit))
-    if all(commit in rows or services.history.descends(commit) for commit, _ in made):
-        return {}
-    named = {(t.get("Idumb-Run"), t.get("Idumb-Task")) for t in rows.values()}
+    made, since = commits(state), services.history.trailers_since(state.base.commit)
+    named = {(t.get("Idumb-Run"), t.get("Idumb-Task")) for _, t in since}
     head = services.history.head_tree()
     found: dict[str, str] = {}
     for number, (commit, task) in enumerate(made):
@@ -75,7 +72,7 @@ def words_of_lost(state: RunState, gone: Mapping[str, str]) -> str:
 
 def lost_while_running(services: Services, state: RunState) -> str:
     """Return in words what the branch lost of the work of a run since this command looked; "" if it has all of it."""
-    return words_of_lost(state, lost(services, state)) if is_rewritten(services, state) else ""
+    return words_of_lost(state, lost(services, state))
 
 
 def mark_lost(services: Services, state: RunState) -> str:
