@@ -13,15 +13,6 @@ from tests.support.gitrepo import GitSandbox
 from tests.support.project import Project, edit, making, shell, task, write
 
 
-def test_work_that_git_ignores_proves_nothing(project: Project) -> None:
-    """R-RUN-3: the builder's real work is in an ignored file, so a clone of the commit does not do it."""
-    command = "echo 'echo done' > hidden.log; echo '. ./hidden.log' > app.sh"
-    project.plan([task("T1-01", files="create `app.sh`", check="sh app.sh", steps=[shell(command)])])
-    answer = project.execute("--max-attempts", "1")
-    assert answer.code == 1
-    assert project.statuses() == {"T1-01": "failed"}
-
-
 def test_work_that_names_a_path_of_this_machine_is_proven_by_weaker_evidence(project: Project) -> None:
     """R-RUN-3: an ignored file is where it was, so a check can read it by its whole path; no other machine has it."""
     place = f"{project.folder}/hidden.log"
@@ -40,7 +31,7 @@ def test_work_that_names_a_path_of_this_machine_is_proven_by_weaker_evidence(pro
 
 
 def test_an_ignored_path_that_a_check_needs_is_named_with_the_line_that_provides_it(project: Project) -> None:
-    """The check can use it then, and cannot damage it."""
+    """R-RUN-3: before that it is not there; then the check can use it, and cannot damage it."""
     project.repo.write_all({"data.log": "needed\n", "other.log": "x\n"})
     check = "test -s a.txt && grep -q needed data.log && rm data.log"
     project.plan([task("T1-01", files="create `a.txt`", check=check, steps=[write("a.txt", "x\n")])])
@@ -108,7 +99,7 @@ def test_a_check_that_changes_what_it_judges_fails(project: Project, check: str)
     assert "which it should judge" in {row["id"]: row["reason"] for row in answer.data["tasks"]}["T1-02"]
 
 
-@pytest.mark.parametrize(("hook", "code"), [("a.txt", 0), ("bad", 1)])
+@pytest.mark.parametrize(("hook", "code"), seed.one_on_a_push([("a.txt", 0), ("bad", 1)], "a hook that rewrites"))
 def test_a_hook_that_rewrites_the_work_is_proven_once_more(project: Project, hook: str, code: int) -> None:
     """R-RUN-3: a formatter is welcome; of one that breaks the work, nothing is committed."""
     text = "grep -q formatted a.txt || echo formatted >> a.txt" if hook == "a.txt" else "echo broken > a.txt"

@@ -198,7 +198,7 @@ def gone_after_a_line(project: Project, stream: str, *arguments: str) -> tuple[i
     return process.returncode, output if stream == "stdout" else ""
 
 
-@pytest.mark.parametrize(("closed", "option"), [(1, ""), (2, "--json")])
+@pytest.mark.parametrize(("closed", "option"), seed.one_on_a_push([(1, ""), (2, "--json")], "a closed stream"))
 def test_a_second_signal_is_reported_although_the_other_stream_is_closed(closed: int, option: str) -> None:
     code = f"from idumb.cli import opened_services as o; o._report_forced_stop(2, as_json={bool(option)})"
     process = subprocess.run(

@@ -109,6 +109,7 @@ def test_the_spans_go_to_the_collector_that_the_environment_names(prepared: Prep
     assert (refused.code, refused.error["code"]) == (1, "log.not-sent")
 
 
+@pytest.mark.nightly
 @pytest.mark.usefixtures("home")
 def test_a_variable_that_opentelemetry_refuses_or_that_switches_it_off_sends_nothing(prepared: Prepared) -> None:
     project = prepared.get(reviewed)

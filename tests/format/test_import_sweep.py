@@ -7,6 +7,8 @@ import random
 from collections import Counter
 from collections.abc import Mapping
 
+import pytest
+
 from idumb.domain.errors import InputError
 from idumb.domain.plans.source_tasks import SourcePlan
 from idumb.markdown.importers import registry
@@ -14,6 +16,7 @@ from idumb.markdown.importers.source_file import Sources
 from tests.format import golden
 from tests.hostile.mutating import mutated
 from tests.support.cases import every
+from tests.support.seed import commit_seed
 
 SPEC, CHECK = "specs/001-a/tasks.md", "TODO.md"
 
@@ -53,9 +56,10 @@ def counts(path: str, files: Mapping[str, str], kind: str | None = None) -> tupl
     return plan.kind, found
 
 
-def test_whatever_happens_to_a_source_what_matches_is_used_or_listed() -> None:
-    chance = random.Random(11)
-    for path, text in golden.source_texts() * 4:
+@pytest.mark.parametrize("times", [1, pytest.param(4, marks=pytest.mark.nightly)])
+def test_whatever_happens_to_a_source_what_matches_is_used_or_listed(times: int) -> None:
+    chance = random.Random(commit_seed() if times == 1 else 11)
+    for path, text in golden.source_texts() * times:
         changed = mutated((text,), chance).decode(errors="replace")
         with contextlib.suppress(InputError):
             _, found = counts(path, {"": changed})

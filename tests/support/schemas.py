@@ -37,16 +37,17 @@ def validator(name: str) -> jsonschema.Draft202012Validator:
     return jsonschema.Draft202012Validator(published(name), registry=referencing.Registry().with_resources(parts))
 
 
-_KNOWN = set[tuple[str, object]]()
+_KNOWN = set[object]()
 _LIKE = {"workflow run": "run", "dlq retry": "run"}
 _WORD = re.compile(r"[a-z][a-z-]{,29}")
 
 
 def check(arguments: Sequence[str], answer: Mapping[str, Any]) -> None:
-    """Assert that the answer of a command line follows its schema. Of answers of one shape, one is looked at."""
+    """Assert that an answer follows the schema of its command. Of answers and rows of one shape, one is looked at."""
     _check("answer", {**answer, "data": {}})
     if answer["data"]:
-        _check(_of(arguments), answer["data"])
+        name = _of(arguments)
+        _check(name, _new_rows(name, answer["data"]))
 
 
 def _of(arguments: Sequence[str]) -> str:
@@ -60,9 +61,22 @@ def _of(arguments: Sequence[str]) -> str:
 
 
 def _check(name: str, value: Any) -> None:
-    if (key := (name, _shape(value))) not in _KNOWN:
+    if _is_new(name, value):
         validator(name).validate(value)
-        _KNOWN.add(key)
+
+
+def _new_rows(place: str, value: Any) -> Any:
+    """Return data without the rows of lists whose shape was in that place before; no list of data must have rows."""
+    if isinstance(value, dict):
+        return {key: _new_rows(f"{place}.{key}", part) for key, part in value.items()}
+    return [row for row in value if _is_new(place, row)] if isinstance(value, list) else value
+
+
+def _is_new(place: str, value: Any) -> bool:
+    if (shape := (place, _shape(value))) in _KNOWN:
+        return False
+    _KNOWN.add(shape)
+    return True
 
 
 def _shape(value: Any) -> object:
