@@ -27,7 +27,6 @@ from idumb.domain.runs.run import ACTIVE, CLOSED, DROPPED, FAILED, HALTED, INTER
 
 SHOWN = 20
 CONSENT = "consent"
-_VIEW_SCHEMA = 1
 
 
 def view(services: Services) -> dict[str, Any]:
@@ -57,7 +56,6 @@ def view(services: Services) -> dict[str, Any]:
         why, command = preconditions.elsewhere(services)
         row = {"command": command, "tool": None}
     shown = {
-        "schema": _VIEW_SCHEMA,
         "initialised": initialised,
         "phases": phases,
         "decisions": others,
