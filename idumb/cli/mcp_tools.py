@@ -161,21 +161,13 @@ class Session(Struct):
             return _not_begun("audit")
         return await self._idumb("audit", action, "--", self.phase)
 
-    async def end_session(self, give_up: str = "") -> Answer:
-        """End the session. If an attempt is still open, submit it first or give it up with a reason.
-
-        give_up: why the open task is not finished. Its work is saved in a snapshot, then the files are restored.
-        """
+    async def end_session(self) -> Answer:
+        """End the session. If an attempt is still open, submit it or give it up first."""
         answer = await self._idumb("status")
         rows = answer["data"].get("phases", ())
         attempt = next(({**row["open"], "phase": row["phase"]} for row in rows if row.get("open")), None)
-        if attempt is not None and not give_up.strip():
-            return _still_open(attempt, "status")
         if attempt is not None:
-            ended = await self._idumb("give-up", f"--why={give_up}", "--", str(attempt["task"]))
-            if not ended["ok"]:
-                return ended
-            answer = await self._idumb("status")
+            return _still_open(attempt, "status")
         self.phase = None
         return answer
 
