@@ -157,7 +157,6 @@ def roadmap_command(title: str | None, after: str | None, goal: str) -> Result:
 
 @options.command("log")
 @click.argument("phase", required=False, shell_complete=arguments.phases)
-@click.option("--phase", "of_phase", metavar="PHASE", help="The same as PHASE.")
 @click.option("--workflow", metavar="NAME", help="The newest run of this workflow.")
 @click.option("--run", help="Only events of this run.")
 @click.option("--task", help="Only events of this task.")
@@ -165,9 +164,7 @@ def roadmap_command(title: str | None, after: str | None, goal: str) -> Result:
 @click.option("--since", metavar="TIME", callback=arguments.moment, help="Only from this time on (ISO 8601, UTC).")
 @click.option("-n", "--limit", type=click.IntRange(1), default=100, show_default=True, help="How many of the newest.")
 @click.option("--follow", is_flag=True, help="Print events as they come, until the run ends.")
-def log_command(
-    phase: str | None, of_phase: str | None, workflow: str | None, *, follow: bool, **filters: Any
-) -> Result | None:
+def log_command(phase: str | None, workflow: str | None, *, follow: bool, **filters: Any) -> Result | None:
     """Show the events of a run.
 
     Shows the newest run of the phase or workflow, or the run that --run names.
@@ -177,13 +174,11 @@ def log_command(
     from idumb.app.upkeep import event_log
 
     event_log.selections_of(filters["kind"])  # a usage error for an unknown one
-    phase = phase or of_phase
     with options.services(initialised=False) as services:
-        if workflow is not None:
+        if workflow is not None and phase is None:
             from idumb.app import workflows
 
-            newest = workflows.status(services, workflow).data["runs"][-1]["phase"]
-            phase = phase or newest
+            phase = workflows.status(services, workflow).data["runs"][-1]["phase"]
         if not follow:
             return event_log.list_events(services, phase=phase, **filters)
         from idumb.cli import watching
