@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any, TextIO
 from idumb.app.ports import Asker, Reporter
 from idumb.cli import output
 from idumb.composition.container import Container
-from idumb.domain.errors import IdumbError, Interrupted, Refusal
+from idumb.domain.errors import IdumbError, Interrupted
 from idumb.domain.settings import ASK_TIMEOUT, DECISION, FAILED, FINISHED, Notify
 from idumb.git import discover
 from idumb.markdown import single_settings
+from idumb.system import signals
 
 if TYPE_CHECKING:
     from idumb.domain.runs.event import Event
@@ -27,8 +28,6 @@ def opened(*, as_json: bool, events: bool = False, progress: bool = False, write
 
     With `progress` or `writes`, a signal does not end the process: tasks stop at the next safe point.
     """
-    if progress and sys.platform == "win32":
-        raise Refusal("system.windows", "Running plans is not supported on Windows; commands that only read work.")
     notify = single_settings.notify() if progress else None
     container = Container(
         os.getcwd(),
@@ -37,10 +36,7 @@ def opened(*, as_json: bool, events: bool = False, progress: bool = False, write
         lambda number: _report_forced_stop(number, as_json=as_json),
     )
     container.change_setting = functools.partial(_change_setting, container)
-    if sys.platform != "win32":
-        from idumb.system import signals
-
-        signals.keep_exit_codes()
+    signals.keep_exit_codes()
     output.redact_by(lambda: container.redactor)
     _note_unused_project(container.project)
     if progress or writes:
