@@ -27,8 +27,8 @@ _WATCHED = (
 
 
 def find_project(start: str) -> discover.Project:
-    """Find the project around a folder. Refusal `project.folder-name`, `project.nested`, or of `find_repository`."""
-    project = discover.find_project(start, find_repository(start))
+    """Find the project around a folder. Refusal `project.folder-name`, `project.nested`, or of `discover.find`."""
+    project = discover.find_project(start, discover.find(start))
     if project.folder:
         require_plain(project)
     inner = discover.unused_project(start, project)
@@ -49,17 +49,6 @@ def require_plain(project: discover.Project) -> None:
             f"{project.folder!r} cannot be a project: its name has a character that patterns use.",
             hint="Rename the folder: its name must have none of * ? [ ] { } \\ and no line break",
         )
-
-
-def find_repository(start: str) -> discover.Worktree:
-    """Find the repository around a folder; every refusal has a hint."""
-    try:
-        return discover.find(start)
-    except Refusal as refusal:
-        refusal.step = refusal.step or (
-            "git status shows the same problem. Restore .git from a clone or a backup, or move it away and run git init"
-        )
-        raise
 
 
 def saved_status(start: str) -> dict[str, Any] | None:

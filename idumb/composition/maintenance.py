@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from idumb.app.upkeep import doctor_machine
 from idumb.app.upkeep.install import Place
-from idumb.composition import before_services
 from idumb.composition.sandboxes import LocalSandboxes
 from idumb.domain.action import Action
 from idumb.domain.errors import Refusal
 from idumb.domain.health import Check
 from idumb.domain.hosts import Host
+from idumb.git import discover
 from idumb.system import rooted_files
 from idumb.system.machine import LocalMachine
 
@@ -57,7 +57,7 @@ def health_checks(services: Container, *, accept_loss: bool) -> tuple[Check, ...
 def command_folder(start: str, host: Host, *, user: bool) -> Place:
     """Where a host looks for slash commands: the user's folder, or one of the repository around `start`."""
     if not user:
-        return Place(host, "project", host.project, rooted_files.HostFiles(before_services.find_repository(start).root))
+        return Place(host, "project", host.project, rooted_files.HostFiles(discover.find(start).root))
     if host.user is None:
         raise Refusal(
             "install.no-user-folder",
