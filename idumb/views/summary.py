@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import asdict
@@ -23,7 +23,7 @@ Evidence = Mapping[str, Sequence[Recorded]]
 """By task, the payloads of its last attempt's `evidence.recorded` events."""
 LineCounts = Mapping[str, tuple[int | None, int | None]]
 """By path, the lines added and removed; None for a binary file."""
-MOST_NODES = 120
+_MOST_NODES = 120
 _MOST_COMMANDS = 100
 _ENDED = frozenset({run.COMPLETED, run.FAILED})
 _MOST_CAUSES = 5
@@ -55,6 +55,7 @@ def render(
     done, skipped, settled = ids(*outcome.DONE), ids(outcome.SKIPPED), ids(*outcome.ENDED)
     causes = {id: schedule.root_causes(contract, statuses, id)[:_MOST_CAUSES] for id in ids(outcome.BLOCKED)}
     reasons = {id: _reasons(task) for id, task in tasks.items()}
+    held = {needed for id, roots in causes.items() for needed in (id, *contract.dependencies[id], *roots)}
     spent = spending.total(state.spent.values())
     reported = spent.tokens or spent.cost_usd or spent.unknown_tokens or spent.unknown_cost
     files = _files(state, line_counts)
@@ -85,8 +86,8 @@ def render(
         # The tables link the checkpoints of completed, failed and blocked tasks.
         others=[task for task in ids(*_IN_NO_TABLE) if task in links],
         causes=causes,
-        picture=_picture(contract, statuses),
-        blocked_picture=_blocked_picture(contract, statuses, causes),
+        diagram=_diagram(contract, statuses, statuses),
+        of_blocked=_diagram(contract, statuses, held),
         controls=[(id, *row) for id in done for row in report_templates.controls(evidence.get(id, ()))],
         proof=_proof(contract, done, evidence, clone),
         reasons=reasons,
@@ -108,20 +109,9 @@ def _files(state: RunState, line_counts: LineCounts) -> list[str]:
     return sorted(kept | set(line_counts))
 
 
-def _picture(contract: Contract, statuses: Mapping[str, str]) -> Mapping[str, Any]:
-    """Return the graph of all tasks, or of unfinished ones if there are too many."""
-    if len(statuses) <= MOST_NODES:
-        return {"mermaid": graph.mermaid(contract, statuses, set(statuses))}
-    undone = {task for task, status in statuses.items() if status not in outcome.DONE}
-    undone |= {needed for task in tuple(undone) for needed in contract.dependencies[task]}
-    return {"only": True, "mermaid": graph.mermaid(contract, statuses, undone)} if 0 < len(undone) <= MOST_NODES else {}
-
-
-def _blocked_picture(
-    contract: Contract, statuses: Mapping[str, str], causes: Mapping[str, Sequence[str]]
-) -> str | None:
-    shown = {needed for id, roots in causes.items() for needed in (id, *contract.dependencies[id], *roots)}
-    return graph.mermaid(contract, statuses, shown) if len(shown) <= MOST_NODES else None
+def _diagram(contract: Contract, statuses: Mapping[str, str], shown: Collection[str]) -> str | None:
+    """Return the graph of these tasks; None if it is too large to be read."""
+    return graph.mermaid(contract, statuses, shown) if len(shown) <= _MOST_NODES else None
 
 
 def _proof(contract: Contract, ids: Sequence[str], evidence: Evidence, clone: Sequence[str]) -> Mapping[str, Any]:
