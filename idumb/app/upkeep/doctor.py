@@ -33,9 +33,8 @@ _CONFIGURATION = ".idumb/config.yaml"
 
 def doctor(services: Services, room_checks: Sequence[Check], *, fix: bool) -> Result:
     """Run every check; with `fix`, fix what they found and check again. `room_checks` are those of other packages."""
-    checks = [*room_checks, *doctor_log.checks(services)]
     configuration = Check("config.reads", f"{_CONFIGURATION} can be read", partial(_configuration, services))
-    checks += (configuration, doctor_log.projection_check(services), *_agent_checks(services))
+    checks = [*room_checks, *doctor_log.checks(services), configuration, *_agent_checks(services)]
     results = _look(checks)
     fixed: list[str] = []
     warnings: tuple[str, ...] = ()

@@ -26,19 +26,14 @@ _OF_RUN = (("base", "base_snapshot", "the snapshot before the run"), ("plans", "
 
 
 def checks(services: Services) -> tuple[Check, ...]:
-    look = Look(services)
+    look, made = Look(services), _Projections(services)
     return (
         Check("snapshots.kept", "what idumb keeps of runs, and how to free it", look.kept),
         Check("log.refs", "every snapshot and checkpoint in the event log is kept", look.refs, look.keep),
         Check("log.branch", "the branch has the commit of every done task", look.lost),
         Check("log.commits", "every task that a commit names as done is done", look.unknown, look.accept, alone=True),
+        Check("projections.true", "the files in .idumb/brain match the event log", made.look, made.rebuild),
     )
-
-
-def projection_check(services: Services) -> Check:
-    """Return the check of the files that idumb makes from the event log."""
-    look = _Projections(services)
-    return Check("projections.true", "the files in .idumb/brain match the event log", look.look, look.rebuild)
 
 
 class _Kept(Struct, frozen=True):
