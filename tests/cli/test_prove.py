@@ -251,8 +251,7 @@ def test_after_a_squash_the_refusal_names_the_proof_of_head(project: Project) ->
     assert results(refused) == {"T1-01": "no_commit"}
     assert "idumb prove 1 --commit HEAD" in project.quick("prove", "1").err
     assert prove(project, "--commit", "HEAD").data["proven"]
-    newest = project.quick("prove", "--commit", "HEAD", "--json")
-    assert (newest.data["phase"], newest.data["proven"]) == ("1", True)
+    assert project.quick("prove", "--commit", "HEAD", "--json").data["phase"] == "1"
 
 
 @pytest.mark.parametrize("path", [PLAN, ".idumb/config.yaml"])

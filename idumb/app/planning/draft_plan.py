@@ -15,6 +15,7 @@ from idumb.app.core import actions
 from idumb.app.core.services import Result, Services
 from idumb.app.planning import phase_context
 from idumb.app.planning.phase_context import PhaseLocation
+from idumb.app.ports import ParsedPlan
 from idumb.domain import whole_numbers, wording
 from idumb.domain.action import Action, Choice
 from idumb.domain.contract import Contract
@@ -49,17 +50,21 @@ class Draft(Struct, frozen=True):
     path: str
     text: str
     findings: tuple[Finding, ...]
-    loaded: Loaded | None = None
+    loaded: Loaded
 
     @property
     def legal(self) -> bool:
-        return self.loaded is not None and self.loaded.contract is not None and not only_errors(self.findings)
+        return self.loaded.contract is not None and not only_errors(self.findings)
+
+    @property
+    def parsed(self) -> ParsedPlan:
+        """Return this plan alone as it is read."""
+        return dict(self.loaded.parsed)[self.path]
 
     @property
     def plan(self) -> Plan | None:
         """Return the parsed plan; None if the phase with it is not a legal contract."""
-        contract = self.loaded.contract if self.loaded is not None else None
-        return next((p for p in contract.plans if p.path == self.path), None) if contract is not None else None
+        return None if self.loaded.contract is None else self.parsed.plan
 
     @property
     def feedback(self) -> str:

@@ -105,11 +105,11 @@ def _written(services: Services, request: Request, source: SourcePlan) -> Result
     target = _target(services, where, file.id, source, {})
     text = imported.text(source, target)
     draft = draft_plan.judge(services, file, text)
-    _require_readable(services, draft, source)
+    _require_readable(draft, source)
     with operation.owned(services, "import") as owned:
         owned.record()
         draft_plan.write(services, draft)
-    data = _data(services, source, target, file.path, draft)
+    data = _data(source, target, draft)
     return Result({**data, "written": True, "changes": [], "diff": "", "next": [Action.of("check-plan", where.phase)]})
 
 
@@ -121,35 +121,31 @@ def _location(services: Services, request: Request, source: SourcePlan) -> Phase
         except InputError as problem:
             if problem.code != "phase.not-found" or not re.fullmatch(r"\d+[A-Za-z]?(?:\.\d+)*", request.phase):
                 raise
-    numbers = [phase.number for phase in services.plans.roadmap()] + [number for number, _ in services.plans.phases()]
-    first = numbers[0] if request.phase is None and numbers else ""
+    first = next(iter(phase_context.numbers(services)), "") if request.phase is None else ""
     if re.match(r"\d", first) and not services.plans.plans((where := phase_context.locate(services, first)).folder):
         return where
-    last = max((int(match[0]) for number in numbers if (match := re.match(r"\d+", number))), default=0)
-    phase = request.phase or str(last + 1)
+    phase = request.phase or phase_context.next_number(services)
     return PhaseLocation(phase, f".planning/phases/{phase}", source.title)
 
 
-def _require_readable(services: Services, draft: Draft, source: SourcePlan) -> None:
+def _require_readable(draft: Draft, source: SourcePlan) -> None:
     """Refuse to write a text that idumb could not read again. What a person must add is no obstacle."""
-    parsed = services.plans.parse(_bytes(draft.text), draft.path)
-    if parsed.plan is None:
+    if draft.parsed.plan is None:
         raise InputError(
             "import.cannot-write",
             f"{source.path} cannot be written as a plan; nothing was written.",
-            findings=errors(parsed.findings),
+            findings=errors(draft.parsed.findings),
             hint=Action.of("help", "other-formats"),
         )
 
 
-def _data(services: Services, source: SourcePlan, target: Target, path: str, draft: Draft) -> dict[str, Any]:
+def _data(source: SourcePlan, target: Target, draft: Draft) -> dict[str, Any]:
     """Return the answer. People may have added the files and checks that an import lacks."""
-    parsed = services.plans.parse(_bytes(draft.text), path)
-    plan = parsed.plan or parsed.draft
+    plan = draft.parsed.plan or draft.parsed.draft
     missing = {task.id: list(imported.missing(task)) for task in plan.tasks} if plan is not None else {}
     return {
         "phase": target.phase,
-        "path": path,
+        "path": draft.path,
         "kind": source.kind,
         "source": source.path,
         "tasks": [
@@ -181,10 +177,10 @@ def _updated(services: Services, request: Request, source: SourcePlan, earlier: 
     completed = {id for id, task in state.tasks.items() if amendment.is_completed(task)} if state is not None else ()
     text, changes = imported.updated(earlier.text, plan, source, target, completed)
     draft = draft_plan.judge(services, PlanFile(where, plan.plan, plan.path), text)
-    data = {**_data(services, source, target, plan.path, draft), "changes": list(changes), "diff": "", "written": False}
+    data = {**_data(source, target, draft), "changes": list(changes), "diff": "", "written": False}
     if text == earlier.text:
         return Result({**data, "next": [Action.of("check-plan", plan.phase)]})
-    _require_readable(services, draft, source)
+    _require_readable(draft, source)
     lines = (earlier.text.splitlines(keepends=True), text.splitlines(keepends=True))
     data["diff"] = "".join(difflib.unified_diff(*lines, f"a/{plan.path}", f"b/{plan.path}"))
     agreeing = same_command(services, "--yes")

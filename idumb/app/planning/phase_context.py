@@ -150,11 +150,9 @@ def add_phase(services: Services, title: str, goal: str, after: str | None = Non
                 hint=Action("roadmap"),
             )
         owned.record()
-        numbers = [phase.number for phase in services.plans.roadmap()] + [n for n, _ in services.plans.phases()]
-        wholes = (digits[0] for number in numbers if (digits := re.match(r"\d+", number)))
-        number = str(whole_numbers.next_free(wholes))
+        number = next_number(services)
         if predecessor is not None:
-            number = _inserted_number(predecessor, [*numbers, *services.log.phases()])
+            number = _inserted_number(predecessor, [*numbers(services), *services.log.phases()])
         text = services.files.read(ROADMAP) or "# Roadmap\n"
         text = services.plans.with_phase(
             text, number, words, wording.one_line(wording.as_markdown(goal)), predecessor or ""
@@ -162,6 +160,17 @@ def add_phase(services: Services, title: str, goal: str, after: str | None = Non
         services.files.write_source(ROADMAP, text)
         services.trees.force((ROADMAP,))
     return number
+
+
+def numbers(services: Services) -> list[str]:
+    """Return the numbers of all phases, first those of the roadmap."""
+    return [*(phase.number for phase in services.plans.roadmap()), *(number for number, _ in services.plans.phases())]
+
+
+def next_number(services: Services) -> str:
+    """Return the whole number after the greatest one."""
+    wholes = (digits[0] for number in numbers(services) if (digits := re.match(r"\d+", number)))
+    return str(whole_numbers.next_free(wholes))
 
 
 def _inserted_number(after: str, numbers: Iterable[str]) -> str:
