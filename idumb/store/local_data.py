@@ -15,6 +15,8 @@ from idumb.system import atomic_write, private_folders, user_folders
 UNPACKED = "unpacked"
 """The folder for files that agents unpack from their own program; all homes of a working tree share it."""
 
+_REMOVED = "idumb.removed-"
+
 
 class LocalFolder(NamedTuple):
     """A folder that idumb keeps for this repository, and its size."""
@@ -33,7 +35,7 @@ class FileLocalData:
 
         `projects` are the subfolders that are projects and have state.
         """
-        self.projects = projects
+        self._projects = projects
         self._common_dir = common_dir
         self._checkouts = checkouts
         self._folder = os.path.join(common_dir, "idumb")
@@ -46,13 +48,20 @@ class FileLocalData:
     def _places(self) -> Iterator[tuple[str, str]]:
         """The event log comes last: until it is gone, everything else can be found from it."""
         yield "consent", os.path.join(user_folders.path(), "consent", self._id)
-        for folder in self.projects:
+        for folder in self._projects:
             of_project = user_folders.repository_id(self._common_dir, folder)
             yield f"consent of {folder}", os.path.join(user_folders.path(), "consent", of_project)
         yield "backups of the event log", os.path.join(user_folders.path(), backups.FOLDER, self._id)
         if self._checkouts is not None and not self._checkouts.startswith(self._folder + os.sep):
             yield "checkouts of the working tree", self._checkouts
+        for name in sorted(os.listdir(self._common_dir)):
+            if name.startswith(_REMOVED):
+                yield "leftovers of a killed deinit", os.path.join(self._common_dir, name)
         yield "event log and state of working trees", self._folder
+
+    def projects(self) -> tuple[str, ...]:
+        """Return the subfolders that are projects and have state here."""
+        return self._projects
 
     def held(self) -> contextlib.AbstractContextManager[None]:
         """Take the locks of every working tree; Refusal `lock.held` if one has an owner."""
@@ -71,7 +80,7 @@ class FileLocalData:
     def back_up(self, folder: str) -> None:
         """Copy everything below `folder`, forced to disk."""
         for label, path in self._places():
-            if os.path.lexists(path):
+            if os.path.lexists(path) and not os.path.basename(path).startswith(_REMOVED):
                 name = "idumb" if path == self._folder else label.replace(" ", "-").replace("/", "-")
                 _copy(path, os.path.join(folder, name))
         atomic_write.sync_folder(folder)
@@ -90,8 +99,13 @@ class FileLocalData:
         atomic_write.sync_folder(os.path.dirname(path))
 
     def remove(self) -> None:
-        """Remove all of it. Safe to be killed: the next call removes the rest."""
+        """Safe to be killed: the next call finds and removes what was renamed away."""
         for _, path in self._places():
+            if path == self._folder and os.path.lexists(path):
+                renamed = os.path.join(self._common_dir, f"{_REMOVED}{os.getpid()}")
+                os.rename(path, renamed)
+                atomic_write.sync_folder(self._common_dir)
+                path = renamed  # noqa: PLW2901 - it is the same folder
             if os.path.lexists(path):
                 self.remove_files(path)
 

@@ -60,7 +60,7 @@ def deinit(
 
 
 def _require_alone(services: Services) -> None:
-    folders = set(services.local_data.projects)
+    folders = set(services.local_data.projects())
     with suppress(StoreError):
         folders |= {project_key.parts(start.worktree)[1] for start in services.log_files.starts()}
     others = sorted(folder or "the top of the repository" for folder in folders - {services.folder})
