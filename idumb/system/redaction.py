@@ -267,8 +267,8 @@ _BEFORE = r"(?:(?<![A-Za-z0-9])|(?<=\\[bfnrt])|(?<=\\u[0-9a-fA-F]{4}))"
 _BLANK = r"(?:[ \t]|\\{1,3}t)"
 
 
-# Possessive, and it stops before any five hyphens, so no text is scanned twice.
-_PEM_BODY = r"(?:[A-Za-z0-9+/=:,.\s\\]|-(?!----)){0,16000}+"
+# Atomic, and it stops before any five hyphens, so no text is scanned twice.
+_PEM_BODY = r"(?>(?:[A-Za-z0-9+/=:,.\s\\]|-(?!----)){0,16000})"
 
 
 _PEM_NAME = r"(?:[A-Z0-9]{1,20} ){0,3}PRIVATE KEY(?: BLOCK)?-----"

@@ -20,6 +20,7 @@ FORBIDDEN = {
     "eval": r"(?<![\w.])eval\(",
     "exec": r"(?<![\w.])exec\(",
     "pickle": r"\b(pickle|marshal|shelve)\b",
+    "a possessive group": r"\)([*+?]|\{[\d,]+\})\+",  # Python before 3.11.5 loses matches; `(?>(?:...)*)` is right
 }
 
 # Files that have a reason: file -> what they may contain.
@@ -47,7 +48,7 @@ PLACES = {
 # Code that has none of these breaks no rule; most files need not be parsed.
 _SIGNS = re.compile(
     r"--(hard|merge|keep)\b|\bclean\b['\",\s]+-|['\" ]stash['\" ]|\b(checkout|switch)\b['\",\s]+[-.]|\bshell\s*="
-    r"|\bos\.(system|popen)\b|\b(eval|exec)\s*\(|\b(pickle|marshal|shelve)\b"
+    r"|\bos\.(system|popen)\b|\b(eval|exec)\s*\(|\b(pickle|marshal|shelve)\b|\)[*+?}\d,{]+\+"
 )
 
 
@@ -77,6 +78,7 @@ BROKEN = [
     ("eval(text)", "eval"),
     ("exec(text)", "exec"),
     ("import pickle", "pickle"),
+    ("re.compile('(?:a|b){0,9}+c')", "a possessive group"),
 ]
 
 

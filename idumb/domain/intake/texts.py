@@ -89,7 +89,7 @@ def _declared(plan: Plan, task: Task) -> Iterator[Text]:
     yield plan, task, "rollback", task.rollback.reason, 0
 
 
-_CODE = re.compile(r"(?<!`)(`++)(?:[^`]++|(?!\1(?!`))`++)++\1(?!`)|\"[^\"\n]*\"|“[^”\n]*”|'[^'\n]*'(?!\w)")
+_CODE = re.compile(r"(?<!`)(`++)(?>(?:[^`]++|(?!\1(?!`))`++)+)\1(?!`)|\"[^\"\n]*\"|“[^”\n]*”|'[^'\n]*'(?!\w)")
 _NAMES = {
     TITLE: "the title",
     CRITERION: "a criterion",

@@ -92,7 +92,7 @@ def row(line: str, unread: list[str], *, used: bool) -> str:
 # References to other tasks: lists and ranges of ids, after words such as "depends on" or a label.
 _SEPARATOR = r"[ \t]*(?:,[ ]?(?:and|&)\b|[,;/+&]|\b(?:and|plus)\b)[ \t]*"
 _RANGE = r"[ \t]*(?:\.{2,3}|…|[-–—~]|\b(?:to|through|thru|until)\b)[ \t]*"
-_BRACKETS = r"\((?:[^()]|\([^()]*\))*+\)"
+_BRACKETS = r"\((?>(?:[^()]|\([^()]*\))*)\)"
 _NOT = re.compile(r"(?:\b(?:not|no|never|without|independent|cannot)\b|n't\b)[^.;,()]*\Z", re.IGNORECASE)
 _IN_BRACKETS = re.compile(_BRACKETS)
 _MORE = re.compile(rf"{_SEPARATOR}\d", re.IGNORECASE)

@@ -182,7 +182,7 @@ class Sources:
 
 # Front matter; these tools do not write YAML strictly
 
-_HEAD = re.compile(r"---[ \t]*\n(?:[ \t]*\n)*((?:(?!---[ \t]*(?:\n|\Z)).*\n)*+)---[ \t]*(?:\n|\Z)")
+_HEAD = re.compile(r"---[ \t]*\n(?:[ \t]*\n)*((?>(?:(?!---[ \t]*(?:\n|\Z)).*\n)*))---[ \t]*(?:\n|\Z)")
 # Values that YAML does not take without quotes, and that people and models write so.
 _AT = re.compile(r"(?m)^(\s*(?:-\s+|[\w-]+:\s+))([@`%&*!]\S.*)$")
 _UNQUOTED = re.compile(

@@ -22,7 +22,7 @@ _NEAR_FENCE = re.compile(r"(yaml|json)(task|step)s?")  # without blanks: `yaml-t
 _LIKE_ID = re.compile(r"[\[(*_`~\s]*t\d[\w.]*-\d", re.IGNORECASE)  # `**t1-2`
 YAML_ID = re.compile(r"id:\s*[\"']?t\d", re.IGNORECASE)  # `id: T1`
 # `Task #2`, also behind a box, a number or a picture
-_LIKE_TASK = re.compile(r"(?:\[[ x]?\]|\d{1,3}[.)]|[\W_])*+(?:t\d|task[\s\u00a0:#-]*t?\d)", re.IGNORECASE)
+_LIKE_TASK = re.compile(r"(?>(?:\[[ x]?\]|\d{1,3}[.)]|[\W_])*)(?:t\d|task[\s\u00a0:#-]*t?\d)", re.IGNORECASE)
 _TITLED = re.compile(r"(?:<\w+>)?\W*(\w\S*?)\s*(?::|—|–|--|-(?=\s))\s*\S")  # `T1-01 — Title`
 
 # Lines that would be data if they were elsewhere, or had one character more or less.

@@ -221,7 +221,7 @@ def _claim(text: str, at: int, task: str, source: Source) -> FileClaim | None:
 # Texts, lists and the commands in them
 
 # An element without others of its name in it. What opens and never closes is text; time is linear.
-_ELEMENT = re.compile(r"<(automated|human-check|human|manual)>((?:(?!</?\1>).)*+)</\1>", re.DOTALL)
+_ELEMENT = re.compile(r"<(automated|human-check|human|manual)>((?>(?:(?!</?\1>).)*))</\1>", re.DOTALL)
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*(\w*)[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
 _SHELLS = frozenset({"sh", "bash", "shell", "zsh"})
 _SEPARATOR = re.compile(r"\s*(?:[,;]|&&)?\s*")

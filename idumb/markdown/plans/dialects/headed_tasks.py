@@ -231,10 +231,10 @@ def _first_list(part: Piece) -> Piece:
 
 _CHECK = re.compile(r"\s+(?:—|–|--?)\s+check:\s*(`.*`)\s*$")
 _BY_HAND = re.compile(r"\s+(?:—|–|--?)\s+human\s*$")
-_OPTION = re.compile(r"<option\b([^<>]*)>((?:(?!</?option\b).)*+)</option>", re.DOTALL)
+_OPTION = re.compile(r"<option\b([^<>]*)>((?>(?:(?!</?option\b).)*))</option>", re.DOTALL)
 _OPTION_ID = re.compile(r"\bid\s*=\s*[\"']([^\"']*)")
 _OPENING, _CLOSING = re.compile(r"<([\w-]+)>\s*"), re.compile(r"\s*</[\w-]+>\s*")
-_AN_ID = re.compile(r"(?:Task[ \t]+)?((?:[\w.]*+-)*+(?=\D*\d)[\w.]++)", re.IGNORECASE)  # a digit behind the last `-`
+_AN_ID = re.compile(r"(?:Task[ \t]+)?((?>(?:[\w.]*+-)*)(?=\D*\d)[\w.]++)", re.IGNORECASE)  # a digit behind the last `-`
 _ESTIMATE = re.compile(r"(\d{1,4})(?:\.\d+)?[ \t]*(h|hours?|hrs?|m|min|minutes?)\b", re.IGNORECASE)
 _PRIORITIES = {"critical": "critical", "p0": "critical", "high": "high", "p1": "high", "normal": "normal",
                "medium": "normal", "p2": "normal", "low": "low", "p3": "low"}  # fmt: skip
