@@ -217,8 +217,8 @@ def _top_of(name: str, tops: Collection[str]) -> str:
 
 
 def _is_folder(original: os.stat_result, facts: Facts) -> bool:
-    """Return whether both are a folder."""
-    return stat.S_ISDIR(original.st_mode) and len(facts) == 1
+    """Return whether both are a folder, and what is in the second one is known."""
+    return stat.S_ISDIR(original.st_mode) and len(facts) == 1 and untracked.can_be_listed(facts[0])
 
 
 def _gigabytes(size: int) -> str:

@@ -29,6 +29,7 @@ _DONE = "prepared.json"
 Facts = tuple[int, ...]
 """Of a file or link its stamp; of a folder its mode."""
 _CTIME = 4
+_LISTED = stat.S_IRUSR | stat.S_IXUSR
 _TICK = 0.001
 
 stamp: Callable[[os.stat_result], tuple[int, int, int, int, int]] = operator.attrgetter(
@@ -174,17 +175,22 @@ def walk(top: str, path: str) -> Iterator[tuple[str, os.stat_result]]:
     except OSError:
         return
     yield path, status
-    stack = [(path, status)] if stat.S_ISDIR(status.st_mode) else []
+    stack = [path] if can_be_listed(status.st_mode) else []
     while stack:
-        folder, status = stack.pop()
+        folder = stack.pop()
         # Programs may remove files meanwhile.
         with contextlib.suppress(FileNotFoundError, PermissionError), os.scandir(os.path.join(top, folder)) as entries:
             for entry in entries:
                 with contextlib.suppress(FileNotFoundError):
                     status, name = entry.stat(follow_symlinks=False), f"{folder}/{entry.name}"
-                    if stat.S_ISDIR(status.st_mode):
-                        stack.append((name, status))
+                    if can_be_listed(status.st_mode):
+                        stack.append(name)
                     yield name, status
+
+
+def can_be_listed(mode: int) -> bool:
+    """Return whether it is a folder that its owner may list: also for root, who may list every one."""
+    return stat.S_ISDIR(mode) and mode & _LISTED == _LISTED
 
 
 def _has_room(root: str, path: str) -> bool:

@@ -18,6 +18,7 @@ from idumb.git import discover
 from idumb.git.checkouts import provided, untracked
 from idumb.git.checkouts.provided import Provided
 from idumb.system import clock, machine, private_folders
+from tests.support import permissions
 from tests.support.errors import refusing
 from tests.support.gitrepo import GitSandbox
 
@@ -158,10 +159,7 @@ def test_what_a_program_changed_is_put_back(checkout: Checkout, command: str) ->
     (modules / "everything").symlink_to("/")
     (modules / "hiding/hidden.js").write_text("bad\n")
     (modules / "hiding").chmod(0)
-    if command == "the same command":
-        checkout.restore()
-    else:
-        checkout.bring()
+    permissions.call_obeying(checkout.restore if command == "the same command" else checkout.bring)
     assert checkout.files() == before
     assert sorted(os.listdir(modules)) == ["edited", "file", "gone", "hiding", "lib", "mode"]
     assert (modules / "mode/index.js").stat().st_mode & 0o777 == 0o644
