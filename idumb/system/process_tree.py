@@ -134,8 +134,9 @@ def environment_of(pid: int) -> bytes:
     try:
         if content := _read(f"/proc/{pid}/environ"):
             return content
-    except PermissionError:
-        return b""
+    except PermissionError:  # another user's; the system also hides it once the first thread has ended
+        if (status(pid) or [b""])[0] != b"Z":
+            return b""
     except OSError:
         pass
     for thread in _threads(pid):
