@@ -6,8 +6,9 @@ repository; CASE is the folder of the case. `late` they run after the plan, so a
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 
 @dataclass(frozen=True, slots=True)
@@ -386,3 +387,5 @@ def _states() -> Iterator[State]:
 
 
 ALL = {state.name: state for state in _states()}
+if os.geteuid() != 0:
+    ALL |= {name: replace(state, ends="runs") for name, state in ALL.items() if state.code == "git.ownership"}
