@@ -12,15 +12,15 @@ BUDGETS = {
     "composition": 681,
     "cli, views": 4_214,
     "see and steer": 1_941,
-    "git": 4_339,
-    "store": 1_708,
-    "system": 2_090,
+    "git": 4_342,
+    "store": 1_719,
+    "system": 2_091,
     "gates": 1_816,
     "agents, fake_model": 3_457,
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_735
+TESTS = 62_738
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -11,7 +11,7 @@ _DROP_FROM_BOUNDING_SET, _VERSION_3 = 24, 0x20080522
 _OVERRIDES = (1, 2)  # CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH
 
 
-def call_obeying(function: Callable[[], None]) -> None:
+def call_obeying(function: Callable[[], object]) -> None:
     """Call `function` without the right to ignore permissions. On Linux root has it; only a process can give it up."""
     if os.geteuid() != 0:
         function()
