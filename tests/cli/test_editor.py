@@ -134,6 +134,17 @@ def test_only_declared_files_are_committed_and_others_are_left_alone(open_one: P
     assert {"A  stray.txt", " M README.md"} <= {*open_one.repo.status()}
 
 
+def test_another_version_that_the_user_staged_of_his_work_is_kept_and_named(open_one: Project) -> None:
+    """R-GIT-3: the index follows the commit, and no other place has those bytes."""
+    put(open_one, "a.txt", "staged\n")
+    open_one.repo.git("add", "a.txt")
+    put(open_one, "a.txt", "right\n")
+    words = open_one.quick("submit", "T1-01").err
+    kept = next(line.partition(": ")[2] for line in words.splitlines() if "What you had staged of a.txt" in line)
+    assert open_one.repo.git(*kept.split()[1:]) == "staged"
+    assert "a.txt" not in "".join(open_one.repo.status())
+
+
 def test_what_is_corrected_after_git_refused_the_commit_is_judged_by_the_next_submit(open_one: Project) -> None:
     """R-ADAPT-7: in the same attempt, as the refusal says."""
     hook = open_one.repo.git_dir / "hooks/pre-commit"

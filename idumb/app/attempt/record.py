@@ -13,6 +13,7 @@ from msgspec.structs import replace
 from idumb.app.attempt import attempt_events, judge, steps
 from idumb.app.core.attempt import INTENDED, RECORDED, Attempt
 from idumb.app.core.run_context import RunContext
+from idumb.app.core.services import kept_at
 from idumb.app.ports import CommitAttempt, Snapshot
 from idumb.app.worktree import delivery, preconditions
 from idumb.domain import outcome, paths, settings, wording
@@ -153,10 +154,22 @@ def _deliver(context: RunContext, attempt: Attempt, commit: str | None) -> Attem
         history = context.services.history
         # Of these files the commit has his own version, with all that he had staged of it.
         own = attempt.committed if attempt.in_place else attempt.from_user
+        _keep_staged(context, attempt, own, history.tree_of(commit))
         words = history.advance(context.state.branch, commit, attempt.judged_on, attempt.task.id, own)
         if words:
             return attempt.at(RECORDED, commit_refused=words)
     return record_delivered(context, attempt, kept, commit)
+
+
+def _keep_staged(context: RunContext, attempt: Attempt, own: Sequence[str], committed: str) -> None:
+    """Keep other versions that the user staged of his files: the index is about to follow the commit."""
+    trees, staged = context.services.trees, context.services.history.staged(own)
+    others = [path for path, entry in staged.items() if entry not in (None, trees.entry(committed, path))]
+    if others:
+        kept = trees.snapshot(f"{attempt.ref}/staged", f"what you had staged before {attempt.task.id} was committed")
+        for path in others:
+            place = kept_at(context.services, kept.commit[:12], path, "staged")
+            context.services.reporter.note(f"What you had staged of {path} is kept: git show {place}")
 
 
 def record_delivered(context: RunContext, attempt: Attempt, kept: Snapshot, commit: str | None) -> Attempt:

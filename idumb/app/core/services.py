@@ -72,9 +72,9 @@ def attempt_ref(services: Services, run: str, task: str, attempt: int, name: str
     return run_ref(services, run, f"{task}/{attempt}/{name}".removesuffix("/"))
 
 
-def kept_at(services: Services, snapshot: str, path: str) -> str:
+def kept_at(services: Services, snapshot: str, path: str, part: str = "worktree") -> str:
     """Return the git revision of a path in a snapshot: `70baf95:worktree/sub/a.py` for `a.py` of the project `sub`."""
-    return f"{snapshot}:worktree/{from_top(services, path)}"
+    return f"{snapshot}:{part}/{from_top(services, path)}"
 
 
 def from_top(services: Services, path: str) -> str:
