@@ -125,6 +125,22 @@ def test_the_commands_of_a_conflict_save_both_versions_and_let_the_rollback_succ
     assert sandbox.git("diff", "--cached", "--name-only") == "x.txt"
 
 
+def test_the_commands_of_a_conflict_move_aside_what_is_in_the_way_of_a_file(sandbox: GitSandbox) -> None:
+    """R-GIT-3: a folder with its name, and a link above it; nothing is written through the link."""
+    project = projects.create(sandbox, files={"deep/a": "1", "deep/b": "1", "c": "1"})
+    edits = shell("for at in deep/a deep/b c; do echo task > $at; done")
+    project.plan([task("T1-01", files="modify `deep/a`, `deep/b`, `c`", check="grep task c", steps=[edits])])
+    assert project.execute("--no-verify").code == 0
+    blocked = "mv deep own; ln -s own deep; echo mine > own/a; rm c; mkdir c; echo mine > c/mine"
+    subprocess.run(["sh", "-ec", blocked], cwd=project.folder, check=True)
+    ways = project.json("rollback", "1", "--to", "start", "--yes").error["details"]["files"]
+    for command in (way[name] for way in ways for name in ("keep", "put_back") if way[name]):
+        subprocess.run(["sh", "-ec", command], cwd=project.folder, check=True)
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    assert (project.read("own/a"), project.read("c.mine/mine")) == ("mine\n", "mine\n")
+    assert (project.read("deep/a"), project.read("deep/b"), project.read("c")) == ("1", "1", "1")
+
+
 def test_rollback_changes_no_other_file_and_not_the_index(ran: Project) -> None:
     """R-GIT-3: untracked, ignored, staged and partly staged files of the user."""
     ran.repo.write_all({"mine.txt": "mine\n", "debug.log": "ignored\n", ".gitignore": "*.log\n# more\n"})

@@ -37,12 +37,15 @@ def committable(services: Services, target: Target, present: str) -> str:
     """Return the tree for the commit. Where the user has something in the way of a file now, it is as the target."""
     if target.committed is None:
         return target.target
+    blocked = [path for path in target.paths if _in_the_way(services, present, path)]
+    return services.trees.overlay(target.committed, target.target, blocked)
+
+
+def _in_the_way(services: Services, present: str, path: str) -> str | None:
+    """Return what is where a file is to be and cannot be replaced by one: a folder, or a file or link above it."""
     trees = services.trees
-
-    def is_blocked(path: str) -> bool:
-        return trees.is_folder(present, path) or any(trees.entry(present, at) for at in paths.folders_above([path]))
-
-    return trees.overlay(target.committed, target.target, filter(is_blocked, target.paths))
+    above = next((at for at in paths.folders_above([path]) if trees.entry(present, at)), None)
+    return path if above is None and trees.is_folder(present, path) else above
 
 
 def find(services: Services, before: Snapshot, target: Target, *, commits: bool) -> list[Conflict]:
@@ -65,6 +68,7 @@ def refusal(services: Services, target: Target, before: Snapshot, conflicts: Seq
     """Build the refusal, with commands that keep both versions of each file."""
     listed = ", ".join(f"{c.path} ({c.why})" for c in conflicts)
     commands = [_resolve_commands(services, target, before, conflict) for conflict in conflicts]
+    keeps = [keep for keep, _ in commands]
     return Refusal(
         "rollback.conflict",
         f"Nothing was restored, because these files changed after the tasks: {listed}",
@@ -74,8 +78,8 @@ def refusal(services: Services, target: Target, before: Snapshot, conflicts: Seq
             "kept": before.commit,
             "expected": target.expected,
             "files": [
-                {"path": c.path, "keep": keep or None, "put_back": back}
-                for c, (keep, back) in zip(conflicts, commands, strict=True)
+                {"path": c.path, "keep": None if keep in keeps[:at] else keep or None, "put_back": back}
+                for at, (c, (keep, back)) in enumerate(zip(conflicts, commands, strict=True))
             ],
         },
     )
@@ -115,6 +119,9 @@ def _file_commands(services: Services, target: Target, before: Snapshot, path: s
     mine = services.trees.entry(before.tree, path)
     theirs = services.trees.entry(target.expected, path)
     keep = f"git show {shlex.quote(saved_at)} > {shlex.quote(f'{place}.mine')}" if mine is not None else ""
+    if (in_the_way := _in_the_way(services, before.tree, path)) is not None:
+        aside = _from_start(services, in_the_way)
+        keep = f"mv {shlex.quote(aside)} {shlex.quote(f'{aside}.mine')}"
     if theirs is None:
         return keep, f"rm -f {shlex.quote(place)}"  # the tasks left no such file
     return keep, _write_command(theirs, place, present=mine)
