@@ -199,6 +199,7 @@ def test_a_changed_configuration_stops_resume_and_each_choice_is_accepted(projec
     assert project.quick(*commands["go-back"].split()[1:], "--yes").code == 0
 
 
+@pytest.mark.nightly
 def test_nothing_leads_back_to_a_checkpoint_that_is_the_newest_work(verified: Project) -> None:
     """R-LOG-7."""
     edit(verified, "T1-01: Task T1-01", "T1-01: Another title")

@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import ended_runs
 from tests.support.plans import run
+from tests.support.prepared import Prepared
 from tests.support.project import IDUMB, Project, failing_task, making
 
 PLACE = ".idumb/config.yaml"
@@ -67,12 +69,8 @@ def test_what_cannot_be_set_is_refused_and_nothing_is_written(project: Project) 
     assert "run.max_attempts" in project.json("config", "set", "run.max_atempts", "3").error["message"]
 
 
-def test_an_unfinished_run_is_named_if_it_cannot_continue_with_the_new_setting(project: Project) -> None:
-    project.plan([failing_task("T1-01", "a.txt")])
-    assert run(project).code == 1
-    project.plan([failing_task("T2-01", "b.txt")], phase="2")
-    consent = project.quick("check-plan", "2", "--json").data["consent_hash"]
-    assert project.quick("execute-phase", "2", "--approve", consent).code == 1
+def test_an_unfinished_run_is_named_if_it_cannot_continue_with_the_new_setting(prepared: Prepared) -> None:
+    project = prepared.get(ended_runs.failed)
     for name, value, warned in (("snapshot.keep", "1", 0), ("run.halt_after", "2", 1)):
         assert len(project.json("config", "set", name, value).object["warnings"]) == warned, name
 

@@ -35,19 +35,19 @@ def test_a_strict_run_stops_at_another_version_of_its_agent_and_continues_only_i
     project: Project, program: Path
 ) -> None:
     """R-ENV-1, R-LOCK-4, R-LOG-7: before the next task, and at `resume`; the refusal names the three choices."""
-    rewrite(program, f'{BUILDER}[ "$IDUMB_TASK" = T1-01 ] || sed -i "s/made for/updated for/" {program}\n')
-    project.plan([built("T1-01"), built("T1-02", "T1-01"), built("T1-03", "T1-02")])
+    rewrite(program, f'{BUILDER}sed -i "s/made for/updated for/" {program}\n')
+    project.plan([built("T1-01"), built("T1-02", "T1-01")])
     answer = approvals.strict(project)
     assert (answer.code, answer.error["code"]) == (4, "envelope.changed"), answer
     assert answer.error["details"]["parts"] == ["program"]
-    assert project.statuses() == {"T1-01": "completed", "T1-02": "completed", "T1-03": "ready"}
+    assert project.statuses() == {"T1-01": "completed", "T1-02": "ready"}
     again = project.resume()
     assert (again.code, again.error["code"]) == (4, "envelope.changed")
     assert "coder: the agent's program was" in again.error["details"]["evidence"][0]
-    assert len(kinds(project, "attempt.started")) == 2
+    assert len(kinds(project, "attempt.started")) == 1
     assert {c["id"]: c["command"] for c in again.error["details"]["choices"]} == {
         "go-on": "idumb resume 1 --accept-changed",
-        "go-back": "idumb rollback 1 --to T1-02; idumb resume 1 --accept-changed",
+        "go-back": "idumb rollback 1 --to T1-01; idumb resume 1 --accept-changed",
         "start-fresh": "idumb rollback 1 --to start",
     }
     assert choices.refused(project, again) == {}

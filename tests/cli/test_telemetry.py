@@ -88,14 +88,18 @@ def collector() -> Iterator[tuple[str, list[tuple[str, bytes]]]]:
 
 
 @pytest.mark.usefixtures("home")
-def test_the_spans_go_to_the_collector_that_the_environment_names(prepared: Prepared) -> None:
+def test_the_spans_go_to_the_collector_that_the_environment_names(
+    prepared: Prepared, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without what became a secret since."""
     project = prepared.get(reviewed)
     secret = project.json("debug", "inspect", "1").data["tasks"][0]["commit"]
     project.configure(f"{project.read('.idumb/config.yaml')}environment: [API_KEY]\n")
     with collector() as (address, taken):
         names = {"OTEL_EXPORTER_OTLP_ENDPOINT": address, "OTEL_EXPORTER_OTLP_COMPRESSION": "none", "API_KEY": secret}
-        answer = project.idumb("debug", "export", "1", "--json", environment=names)
+        for name, value in names.items():
+            monkeypatch.setenv(name, value)
+        answer = project.json("debug", "export", "1")
     assert answer.code == 0, answer.out + answer.err
     ((path, body),) = taken
     (resource,) = ExportTraceServiceRequest.FromString(body).resource_spans
@@ -105,7 +109,8 @@ def test_the_spans_go_to_the_collector_that_the_environment_names(prepared: Prep
     assert secret.encode() not in body
     assert b"[redacted:" in body
     assert "idumb" in {each.value.string_value for each in resource.resource.attributes}
-    refused = project.idumb("debug", "export", "1", "--json", environment={**names, "OTEL_EXPORTER_OTLP_TIMEOUT": "1"})
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_TIMEOUT", "1")
+    refused = project.json("debug", "export", "1")
     assert (refused.code, refused.error["code"]) == (1, "log.not-sent")
 
 

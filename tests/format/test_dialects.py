@@ -12,6 +12,7 @@ from idumb.markdown.plans import plan_parser
 from tests.format import golden
 from tests.support.cases import every
 from tests.support.growth import assert_linear
+from tests.support.seed import one_on_a_push
 
 HEAD = "---\nphase: 03-greet\nplan: 02\ntype: execute\nwave: 1\ndepends_on: []\nautonomous: true\n---\n"
 PATH = ".planning/phases/03-greet/03-02-PLAN.md"
@@ -67,7 +68,7 @@ def decision(options: str) -> str:
     return task(f"<name>A</name><options>{options}</options>", ' type="checkpoint:decision"')
 
 
-@pytest.mark.parametrize("kind", LONG)
+@pytest.mark.parametrize("kind", one_on_a_push([*LONG], "a long plan"))
 def test_a_long_plan_is_read_in_linear_time(kind: str) -> None:
     assert_linear(lambda text: plan_parser.parse(text, PATH), lambda n: LONG[kind](n).encode())
 

@@ -18,6 +18,7 @@ from idumb.domain.settings import GateSettings
 from idumb.gates import own_gate
 from tests.support import changes
 from tests.support.cases import every
+from tests.support.seed import one_on_a_push
 
 RETURNS = 'a.py:1: error: Incompatible return value type (got "int", expected "str")  [return-value]\n'
 ASSIGNS = "src/a.ts(1,7): error TS2322: Type 'string' is not assignable to type 'number'.\n"
@@ -263,13 +264,16 @@ def test_an_entry_point_can_read_the_rest_of_the_tree_and_follows_no_link(
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [
-        ("missing", "LookupError: no installed package has the entry point missing of idumb.gates"),
-        ("wrong", "returned neither None nor"),
-        ("leaves", "SystemExit: 0"),
-        ("without", "TypeError: without() missing 1 required positional argument"),
-        ("dies", "it gave no answer. It wrote nothing"),
-    ],
+    one_on_a_push(
+        [
+            ("missing", "LookupError: no installed package has the entry point missing of idumb.gates"),
+            ("wrong", "returned neither None nor"),
+            ("leaves", "SystemExit: 0"),
+            ("without", "TypeError: without() missing 1 required positional argument"),
+            ("dies", "it gave no answer. It wrote nothing"),
+        ],
+        "a broken entry point",
+    ),
 )
 def test_an_entry_point_that_gives_no_answer_is_not_a_pass(
     monkeypatch: pytest.MonkeyPatch, house: Path, name: str, words: str

@@ -9,6 +9,7 @@ import pytest
 from idumb.domain.contract import Contract
 from idumb.views import graph as graphs
 from tests.support.growth import assert_linear
+from tests.support.seed import one_on_a_push
 from tests.unit.views import examples
 
 
@@ -30,7 +31,7 @@ def _large(needs: str, count: int) -> Contract:
     return examples.phase(*(examples.task(f"T1-{n:04d}", *needed(n)) for n in range(count)))
 
 
-@pytest.mark.parametrize("needs", ["none", "chain", "layers"])
+@pytest.mark.parametrize("needs", one_on_a_push(["none", "chain", "layers"], "a large phase"))
 def test_each_edge_of_a_large_phase_is_drawn_once_and_in_linear_time(needs: str) -> None:
     contract = _large(needs, 200)
     drawn = graphs.mermaid(contract)
