@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import shlex
-import shutil
 from pathlib import Path
 
 import pytest
@@ -221,8 +220,6 @@ def test_a_revoked_approval_stops_a_strict_run_before_its_next_task(project: Pro
 
 @pytest.fixture
 def key(tmp_path: Path) -> Path:
-    if shutil.which("ssh-keygen") is None:
-        pytest.skip("there is no ssh-keygen")
     return make_key(tmp_path / "key")
 
 

@@ -114,7 +114,7 @@ def test_a_damaged_log_is_removed_too_and_kept_unchanged_in_the_backup(project: 
 
 def test_deinit_removes_nothing_if_refs_cannot_be_backed_up(project: Project) -> None:
     oid = next(iter(project.repo.kept("refs/idumb/").values()))
-    (project.repo.common_dir / "objects" / oid[:2] / oid[2:]).unlink()
+    project.repo.object_file(oid).unlink()
     before = remaining(project)
     answer = project.quick("deinit", "--yes", "--json")
     assert answer.code == 4

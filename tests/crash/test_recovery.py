@@ -143,9 +143,7 @@ def test_an_object_emptied_by_another_program_s_crash_is_written_again(sandbox: 
     """F31: git itself finds an empty object and writes it no more; a snapshot needs it whole."""
     sandbox.write("a", "1")
     oid = sandbox.git("hash-object", "-w", "a")
-    place = sandbox.git_dir / "objects" / oid[:2] / oid[2:]
-    place.chmod(0o600)
-    place.write_bytes(b"")
+    sandbox.object_file(oid).write_bytes(b"")
     trees = GitTrees(discover.find(str(sandbox.root)))
     snapshot = trees.snapshot("refs/idumb/worktrees/main/runs/r/base", "r")
     assert sandbox.git("cat-file", "blob", f"{snapshot.commit}:worktree/a") == "1"

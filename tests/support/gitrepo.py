@@ -197,6 +197,13 @@ class GitSandbox:
         found = branch.read_text(encoding="utf-8").strip() if branch.is_file() else head
         return found if re.fullmatch("[0-9a-f]{40}", found) else ""
 
+    def object_file(self, oid: str) -> Path:
+        """Return the file of an object that is in no pack, and let it be changed."""
+        place = self.common_dir / "objects" / oid[:2] / oid[2:]
+        if place.exists():
+            place.chmod(0o600)
+        return place
+
     def tree(self, revision: str = "HEAD") -> dict[str, tuple[str, str]]:
         """Path to (mode, object id) of all files in a commit or tree."""
         listing = self.git("ls-tree", "-r", "-z", revision)

@@ -254,7 +254,7 @@ def test_before_the_first_commit_it_has_no_head(sandbox: GitSandbox, proof: Take
 def test_a_missing_object_is_refused_by_name(sandbox: GitSandbox, proof: Take, kind: str) -> None:
     sandbox.commit_with({"d/a.txt": "only here\n"})
     oid = sandbox.git("rev-parse", "HEAD:d/a.txt" if kind == "blob" else "HEAD:d")
-    (sandbox.git_dir / "objects" / oid[:2] / oid[2:]).unlink()
+    sandbox.object_file(oid).unlink()
     with refusing("git.object-missing", oid):
         show(proof(), sandbox)
 

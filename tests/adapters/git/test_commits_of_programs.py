@@ -64,7 +64,7 @@ def test_what_a_program_puts_there_is_not_followed(sandbox: GitSandbox, planted:
 
 def test_an_object_that_unpacks_to_much_is_cut(sandbox: GitSandbox) -> None:
     oid = commit(sandbox, "x")
-    place = sandbox.root / ".git/objects" / oid[:2] / oid[2:]
+    place = sandbox.object_file(oid)
     place.unlink()
     place.write_bytes(zlib.compress(b"commit 9\0tree 1\n\n" + b"x" * (20 << 20)))
     assert [len(words) < 4000 for words in messages(sandbox)] == [True]

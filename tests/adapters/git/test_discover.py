@@ -110,18 +110,12 @@ def repository(sandbox: GitSandbox) -> pygit2.Repository:
     return open_repository.repository(discover.at(str(sandbox.root)))
 
 
-def _loose(sandbox: GitSandbox, oid: str) -> Path:
-    path = sandbox.common_dir / "objects" / oid[:2] / oid[2:]
-    path.chmod(0o644)
-    return path
-
-
 @pytest.mark.parametrize("name", KINDS)
 def test_a_loose_object_that_is_cut_off_is_damaged(
     sandbox: GitSandbox, repository: pygit2.Repository, name: str
 ) -> None:
     oid = sandbox.git("rev-parse", name)
-    path = _loose(sandbox, oid)
+    path = sandbox.object_file(oid)
     whole = path.read_bytes()
     kind, data = repository.read(oid)
     assert kind == KINDS[name]
@@ -139,7 +133,7 @@ def test_a_loose_object_that_is_cut_off_is_damaged(
 
 def test_an_object_with_other_bytes_is_damaged(sandbox: GitSandbox, repository: pygit2.Repository) -> None:
     first, second = sandbox.git("rev-parse", "HEAD:a.txt"), sandbox.git("rev-parse", "HEAD^{tree}")
-    _loose(sandbox, first).write_bytes(_loose(sandbox, second).read_bytes())
+    sandbox.object_file(first).write_bytes(sandbox.object_file(second).read_bytes())
     with pytest.raises(pygit2.GitError, match=first):
         repository.read(first)
 
@@ -154,7 +148,7 @@ def test_packed_and_borrowed_objects_are_read_and_missing_ones_are_not(
     borrowing = open_repository.repository(discover.at(str(borrower.root)))
     assert borrowing.read(oid) == repository.read(oid)
     sandbox.git("gc", "-q")
-    assert not (sandbox.common_dir / "objects" / oid[:2] / oid[2:]).exists()
+    assert not sandbox.object_file(oid).exists()
     assert borrowing.read(oid) == repository.read(oid)
     assert str(repository[oid[:12]].id) == oid
     with pytest.raises(KeyError):

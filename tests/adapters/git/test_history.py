@@ -53,7 +53,7 @@ def test_a_missing_tree_of_head_and_a_damaged_index_are_named_before_anything_ru
 ) -> None:
     sandbox.commit_with({"a": "1"})
     tree = sandbox.git("rev-parse", "HEAD^{tree}")
-    place = sandbox.root / ".git/objects" / tree[:2] / tree[2:]
+    place = sandbox.object_file(tree)
     data = place.read_bytes()
     place.unlink()
     with pytest.raises(errors.Refusal, match=f"object {tree} is missing"):
@@ -215,7 +215,7 @@ def test_the_tree_of_head_is_named_without_being_read(sandbox: GitSandbox, histo
     """R-LOG-5: an unreadable tree is reported as a system error and not as a defect."""
     sandbox.commit_with({"a": "1"})
     tree = sandbox.git("rev-parse", "HEAD^{tree}")
-    (sandbox.git_dir / "objects" / tree[:2] / tree[2:]).unlink()
+    sandbox.object_file(tree).unlink()
     assert history.head_tree() == tree
 
 

@@ -81,7 +81,7 @@ def test_an_object_that_a_remote_promises_is_not_fetched(sandbox: GitSandbox, mo
         ("remote.origin.url", "ssh://host.invalid/x"),
     ):
         sandbox.git("config", name, value)
-    (sandbox.git_dir / "objects" / blob[:2] / blob[2:]).unlink()
+    sandbox.object_file(blob).unlink()
     assert git_program.read(str(sandbox.root), ["cat-file", "blob", blob]).status != 0
     assert not trace.exists()
     sandbox.try_git("cat-file", "blob", blob)

@@ -343,7 +343,7 @@ def test_a_damaged_tree_of_names_is_a_refusal_that_says_what_to_do(source: GitSa
     run.tasks(1)
     run.fold()
     tree = source.refs(f"{WORKTREE}/done/")[f"{WORKTREE}/done/r"]
-    (source.common_dir / "objects" / tree[:2] / tree[2:]).unlink()
+    source.object_file(tree).unlink()
     history = GitHistory(discover.find(str(source.root)))
     with pytest.raises(Refusal, match="missing or damaged") as caught:
         history.kept(f"{RUN}T1/1/base")

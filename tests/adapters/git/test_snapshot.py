@@ -150,10 +150,6 @@ def before_the_name(monkeypatch: pytest.MonkeyPatch, act: Callable[[], object]) 
     monkeypatch.setattr(refs, "move", late)
 
 
-def file_of(sandbox: GitSandbox, oid: str) -> Path:
-    return sandbox.git_dir / "objects" / oid[:2] / oid[2:]
-
-
 @pytest.mark.parametrize("changed", ["d/b", "new"])
 def test_a_snapshot_that_loses_a_file_just_before_it_has_a_name_is_refused(
     sandbox: GitSandbox, trees: GitTrees, monkeypatch: pytest.MonkeyPatch, changed: str
@@ -162,7 +158,7 @@ def test_a_snapshot_that_loses_a_file_just_before_it_has_a_name_is_refused(
     sandbox.commit_with({"a": "1", "d/b": "1"})
     sandbox.write(changed, "changed\n")
     blob = sandbox.git("hash-object", changed)
-    before_the_name(monkeypatch, lambda: file_of(sandbox, blob).unlink())
+    before_the_name(monkeypatch, lambda: sandbox.object_file(blob).unlink())
     with pytest.raises(errors.Refusal, match=f"{blob} of a snapshot is missing"):
         trees.snapshot(REF, "r")
 
@@ -196,7 +192,7 @@ def test_a_snapshot_that_loses_a_file_of_a_head_that_was_amended_meanwhile_is_re
 
     def amend() -> None:
         sandbox.git("update-ref", "refs/heads/main", amended)
-        file_of(sandbox, blob).unlink()
+        sandbox.object_file(blob).unlink()
 
     before_the_name(monkeypatch, amend)
     with pytest.raises(errors.Refusal, match=f"{blob} of a snapshot is missing"):
@@ -211,7 +207,7 @@ def test_the_first_snapshot_of_a_process_needs_no_tree_of_head(sandbox: GitSandb
     shutil.rmtree(sandbox.root / "e")
     sandbox.write("d/b", "2")
     for name in missing:
-        file = file_of(sandbox, name)
+        file = sandbox.object_file(name)
         file.unlink()
         if damage is not None:
             file.write_bytes(damage)
@@ -226,7 +222,7 @@ def test_a_snapshot_with_a_missing_or_damaged_object_is_refused(
     sandbox.write("a", "1")
     tree = trees.scan()
     oid = sandbox.git("rev-parse", f"{tree}:a") if damage == "a missing file" else tree
-    path = file_of(sandbox, oid)
+    path = sandbox.object_file(oid)
     whole = path.read_bytes()
     path.unlink()
     if damage != "a missing file":

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 import subprocess
 from pathlib import Path
 
@@ -17,8 +16,6 @@ from tests.support.ssh_keys import allow, make_key
 
 @pytest.fixture
 def key(tmp_path: Path) -> Path:
-    if shutil.which("ssh-keygen") is None:
-        pytest.skip("there is no ssh-keygen")
     return make_key(tmp_path / "key")
 
 

@@ -29,7 +29,6 @@ NOWHERE = StartState(no_programs=frozenset({"nowhere", "./nowhere"}))
 TWO_FILES = (FileClaim("create", "a.txt"), FileClaim("create", "b.txt"))
 CODE = (FileClaim("modify", "a.py"),)
 PRECONDITION = (Condition("command", "nowhere"),)
-KNOWN = task(invariants=())
 BROKEN: dict[str, tuple[str, str, Plan]] = {
     "size, files": ("size", "limit.exceeded", plan(task(files=TWO_FILES, limits=Limits(files=1)))),
     "size, paths": ("size", "limit.exceeded", plan(task(files=TWO_FILES), limits=Limits(paths=("a.*",)))),
