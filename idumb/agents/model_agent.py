@@ -345,10 +345,7 @@ def _refused(status: int, body: Any, retry_after: str) -> Ended:
     if kind == agent.RATE_LIMITED and retry_after:
         words += f"; retry after {retry_after[:40]}{' s' if retry_after.isdigit() else ''}"
     elif kind == agent.MISSING:
-        words += (
-            "; check base_url and model (a server with only Chat Completions needs openai-chat:NAME, and idumb follows"
-        )
-        words += " no redirect)"
+        words += "; check base_url (no redirect is followed) and model (for Chat Completions write openai-chat:NAME)"
     return Ended(outcome.FAILED if kind == agent.CONTEXT_EXHAUSTED else outcome.ERRORED, words, failure=kind)
 
 

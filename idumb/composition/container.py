@@ -282,9 +282,9 @@ class Container:
         """What a checkout has besides its tree, by the configuration."""
         from idumb.git.checkouts.checkout import Additions
 
-        chosen = self.settings.checkout
+        chosen, note = self.settings.checkout, self.reporter.note
         cached, needed = path_rules.cover(chosen.cache), () if chosen.prepare else chosen.provide
-        return Additions(chosen.provide, chosen.limit << 30, cached, self.user_repository, needed=needed)
+        return Additions(chosen.provide, chosen.limit << 30, cached, self.user_repository, note=note, needed=needed)
 
     def open_checkout(self) -> Workspace:
         """The checkout of the repository in which programs work."""

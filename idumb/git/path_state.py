@@ -45,6 +45,7 @@ class Present(NamedTuple):
     entry: Entry | None
     status: os.stat_result | None
     in_the_way: str | None = None
+    by_link: bool = False
 
     @property
     def is_folder(self) -> bool:
@@ -121,12 +122,12 @@ def _digest(spot: Spot) -> str:
 
 
 def _look_blocked(top: int, parts: list[str]) -> Present:
-    """Return which parent is not a folder."""
+    """Return which parent is not a folder, and whether it is a link."""
     for count in range(1, len(parts)):
         with parent(top, parts[:count]) as folder:
             status = os.lstat(parts[count - 1], dir_fd=folder)
         if not stat.S_ISDIR(status.st_mode):
-            return Present(None, None, "/".join(parts[:count]))
+            return Present(None, None, "/".join(parts[:count]), stat.S_ISLNK(status.st_mode))
     return Present(None, None)
 
 

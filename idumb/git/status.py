@@ -1,6 +1,7 @@
 """What git says of paths in a working tree and its index, and how index entries are set.
 
-git is not started in submodules and nested repositories, because their configuration may name programs.
+git is not started in submodules and nested repositories, because their configuration may name programs; libgit2 reads
+them and writes nothing there.
 """
 
 from __future__ import annotations
@@ -11,6 +12,9 @@ import os
 import re
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+
+import pygit2
+from pygit2.enums import RepositoryOpenFlag
 
 from idumb.domain import errors
 from idumb.domain import paths as path_rules
@@ -97,6 +101,15 @@ def submodules(listed: bytes) -> dict[bytes, bytes]:
     return {path: oid for oid, path in re.findall(rb"\x00160000 ([0-9a-f]+) 0\t([^\0]*)", listed)}
 
 
+def is_dirty(root: str, repository: str) -> bool:
+    """Return whether anything in the repository differs from its HEAD; True if libgit2 cannot open it."""
+    place = os.path.join(root, repository)
+    try:
+        return bool(pygit2.Repository(place, RepositoryOpenFlag.NO_SEARCH).status())
+    except (pygit2.GitError, KeyError, ValueError, OSError):
+        return os.path.isdir(place) and any(os.scandir(place))
+
+
 def path_of(worktree: Worktree) -> str:
     return os.path.join(worktree.git_dir, "index")
 
@@ -135,7 +148,7 @@ def staged(repository: CheckedRepository) -> dict[str, Entry | None]:
     return {path: entry for path, entry in found.items() if entry != _CONFLICT}
 
 
-def head_tree(repository: CheckedRepository) -> str:
+def head_tree(repository: pygit2.Repository) -> str:
     """Return the tree of HEAD's commit; the empty tree before the first commit."""
     return tree_objects.tree_of(repository, open_repository.head_of(repository))
 

@@ -25,6 +25,7 @@ from idumb.git.tree_objects import FOLDER
 if TYPE_CHECKING:
     from idumb.git.checkouts.tree_files import CheckoutGitDir
 
+_CHANGED = "was changed since"
 _ATTRIBUTES = ".gitattributes"
 _ABSOLUTE = re.compile(rb"(?<![\w./-])/[^\s\"'`()\[\]{}<>|;:,*?$\\\0]+")
 _TEMPORARY = ("/tmp", "/var/tmp", "/dev/shm")  # noqa: S108 - nothing is written there
@@ -104,11 +105,13 @@ class GitTrees(Snapshots):
     def omitted(self) -> Mapping[str, str]:
         """Return paths that the last scan omitted, and why. A folder of which all is ignored ends with `/`.
 
-        Such paths are ignored, unreadable, too large and not tracked, or nested repositories.
+        Such paths are ignored, unreadable, too large and not tracked, or repositories.
         """
+        dirty = (path for path in self.repositories() if status.is_dirty(self.root, path))
         own = ((path, why) for path, why in self.scanner.omitted.items() if self.paths.contains(path))
         return {
             **dict.fromkeys(self.ignored(), paths.IGNORED_BY_GIT),
+            **dict.fromkeys(dirty, "uncommitted work in a submodule"),
             **{self.paths.to_project(path): why for path, why in own},
         }
 
@@ -334,7 +337,7 @@ class CheckoutTrees(GitTrees):
         """Compare what git would commit, and write what git checks out."""
         paths = tuple(paths)
         if not force and (wrong := self.differing(self.scan(paths), (expected, target), paths)):
-            return tuple(Conflict(path, write_back.CHANGED_SINCE) for path in wrong)
+            return tuple(Conflict(path, _CHANGED) for path in wrong)
         written = self._checked_out(target, paths)
         return super().restore(written, written, paths, force=True)
 

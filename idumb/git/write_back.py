@@ -27,7 +27,7 @@ from idumb.domain import paths as path_rules
 from idumb.domain.proof.ledger import Entry
 from idumb.git import disk, path_state, tree_objects
 from idumb.git.discover import Worktree
-from idumb.git.path_state import Spot, Step
+from idumb.git.path_state import Present, Spot, Step
 
 if TYPE_CHECKING:
     import pygit2
@@ -37,7 +37,6 @@ _NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _IN_THE_WAY = frozenset(
     (errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY, errno.ELOOP, errno.EBUSY)
 )
-CHANGED_SINCE = "was changed since"
 _CHANGED = "was changed while it was restored"
 _ELSEWHERE = "is on another file system than the working tree, where idumb does not write"
 
@@ -92,12 +91,24 @@ def _conflict(step: Step, before: Entry | None, gone: frozenset[str], *, force: 
         # Below a file or link there is nothing to remove; and this restore may remove what is in the way.
         if present.in_the_way in gone or want is None:
             return None
-        return f"cannot be reached: {present.in_the_way} is no longer a folder"
+        return f"cannot be reached: {present.in_the_way}{'/ is a link now' if present.by_link else ''}"
     if present.is_odd:
         return "is no longer a file or a link"
     if present.entry == want or force or present.entry == before:
         return None
-    return CHANGED_SINCE
+    return _why(present, before)
+
+
+def _why(present: Present, before: Entry | None) -> str:
+    if present.entry is None:
+        return "was deleted since"
+    if before is None:
+        return "was created since"
+    if present.status is not None and present.status.st_size == 0:
+        return "is empty now; a crash may have cut it"
+    if present.entry.oid == before.oid:
+        return "has another mode than expected"
+    return "was changed since"
 
 
 def _blocked(root: str, step: Step, gone: frozenset[str]) -> str | None:

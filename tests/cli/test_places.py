@@ -135,12 +135,13 @@ CHANGES = (
 
 @pytest.mark.parametrize("script", seed.one_on_a_push(CHANGES, "a changed submodule"))
 def test_what_an_agent_does_in_a_submodule_stays_in_its_copy(project: Project, script: str) -> None:
-    """R-GIT-7: a glob does not reach into it."""
+    """R-GIT-7: a glob does not reach into it; a warning says first that its uncommitted work cannot be restored."""
     before = files(project)
     project.built_by(f"echo a > vendor/a.txt; {script}; exit 0")
     project.plan([projects.task("T1-01", files="create `vendor/**`, modify `vendor/**`, delete `vendor/**`")])
     answer = run(project, "--no-verify", "--max-attempts", "1")
     assert answer.code == 0, answer
+    assert "(uncommitted work in a submodule): vendor/sub" in answer.out
     assert project.repo.git("show", "--name-only", "--format=", "HEAD~1").split() == ["vendor/a.txt"]
     assert files(project) == before
 

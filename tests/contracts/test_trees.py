@@ -212,8 +212,12 @@ def test_restore_writes_nothing_if_one_path_is_not_as_expected(folder: Folder) -
     tree = scanned(folder, {"again": None, **dict.fromkeys(("a", "b", "c", "new"), b"2")})
     folder.change({"c": None, **dict.fromkeys(("again", "b", "new"), b"mine")})
     before = folder.files()
-    conflicts = folder.trees.restore(base, tree, ["a", "again", "b", "c", "new"])
-    assert conflicts == tuple(Conflict(path, "was changed since") for path in ("again", "b", "c", "new"))
+    assert folder.trees.restore(base, tree, ["a", "again", "b", "c", "new"]) == (
+        Conflict("again", "was created since"),
+        Conflict("b", "was changed since"),
+        Conflict("c", "was deleted since"),
+        Conflict("new", "was changed since"),
+    )
     assert folder.files() == before
 
 

@@ -180,7 +180,7 @@ class MemoryTrees:
         differing = [path for path in named if present.get(path) != target_tree.get(path)]
         changed = [path for path in differing if not force and present.get(path) != expected_tree.get(path)]
         if changed:
-            return tuple(Conflict(path, "was changed since") for path in sorted(changed))
+            return tuple(Conflict(path, _why(path, expected_tree, present)) for path in sorted(changed))
         for path in differing:
             repository.effect("restore")
             repository.files.pop(path, None)
@@ -208,6 +208,12 @@ def _kind(path: str, before: Tree, after: Tree) -> str:
     if path not in before:
         return CREATED
     return MODIFIED if path in after else DELETED
+
+
+def _why(path: str, expected: Tree, present: Tree) -> str:
+    if path not in present:
+        return "was deleted since"
+    return "was changed since" if path in expected else "was created since"
 
 
 class MemoryHistory:

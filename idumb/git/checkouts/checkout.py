@@ -27,12 +27,13 @@ from idumb.git.discover import Worktree
 from idumb.git.git_dir import INDEX
 from idumb.git.tree_objects import PROGRAM
 from idumb.git.trees import CheckoutTrees, GitTrees
-from idumb.system import child_process, private_folders, process_end, process_tree
+from idumb.system import child_process, clock, private_folders, process_end, process_tree
 
 BUILD, PROOF, PROVE = "build", "proof", "prove"
 """The uses of a checkout: PROVE is for checks of a fresh clone."""
 MARK = "attempt"
 """The file in idumb's git folder that says that an attempt works in a checkout."""
+_MANY = 1000
 _CHECKED = "checked"
 _RUN = re.compile(r"/runs/([^/]+)/")
 _REF = re.compile(r"refs/idumb(/[A-Za-z0-9_][A-Za-z0-9_.-]*)+")
@@ -48,7 +49,7 @@ class Additions(NamedTuple):
     - `provided`: patterns of ignored paths to copy from the working tree `source`, at most `limit` bytes of them.
     - `is_cached` says which untracked paths of the project stay when the tree changes.
     - `plain`: files are as in a fresh clone, and the user's git settings take no part.
-    - `needed`: those of them that must be there.
+    - `needed`: those of them that must be there. `note` tells the user what took time.
     """
 
     provided: Sequence[str] = ()
@@ -56,6 +57,7 @@ class Additions(NamedTuple):
     is_cached: Callable[[str], bool] = lambda _: False
     source: Worktree | None = None
     plain: bool = False
+    note: Callable[[str], None] = lambda _: None
     needed: Sequence[str] = ()
 
 
@@ -75,7 +77,7 @@ class Checkout:
     def __init__(self, user: GitTrees, pair: Pair, use: str, additions: Additions) -> None:
         worktree = self._user = user.repository.worktree
         self._use = use
-        self._is_cached = additions.is_cached
+        self._is_cached, self._note = additions.is_cached, additions.note
         folder = self._folder = pair.folder(use)
         self.top = folder.path
         self.root, self._home = user.paths.root(self.top), user.paths.root(worktree.root)
@@ -123,6 +125,7 @@ class Checkout:
         if self._is_stale or (tree, head) != self._shown or not self._is_refreshed():
             self._user.guard()
             self._shown, self._is_prepared = None, False
+            is_new, began = not self._folder.is_known, clock.SystemClock().monotonic()
             try:
                 self._show(tree, head)
             except (OSError, errors.Refusal) as problem:
@@ -131,8 +134,16 @@ class Checkout:
                 self._make()
                 self._show(tree, head)
             self._shown, self._is_stale = (tree, head), False
+            self._tell(clock.SystemClock().monotonic() - began, is_new=is_new)
         os.makedirs(self.root, exist_ok=True)
         return self._provided.variables(self.top)
+
+    def _tell(self, seconds: float, *, is_new: bool) -> None:
+        """Say what a first use copied, and how long it took; a small tree takes no time to mention."""
+        copied = wording.listed(f"{path} ({size / 1e6:.1f} MB)" for path, size in self._provided.copied.items())
+        if copied or (is_new and seconds > 1 and len(self._files.tracked) > _MANY):
+            words = f", with copies of your {copied}" if copied else ""
+            self._note(f"The {self._use} checkout was made in {seconds:.1f} s{words}")
 
     def _is_refreshed(self) -> bool:
         """Write the `.git` that programs see. Return False if the folder was moved."""

@@ -159,6 +159,11 @@ class Folder:
             raise Tampered(self.path)
         return self.path
 
+    @property
+    def is_known(self) -> bool:
+        """Return whether idumb ever made it."""
+        return bool(self._known)
+
     def accept(self) -> None:
         """Take the folder as it is, which `is_same`, although the system was started since."""
         self._known = self._present()

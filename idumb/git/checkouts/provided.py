@@ -47,6 +47,7 @@ class Provided:
     The patterns in `.worktreeinclude` count too. The record is read here, once: make this object before programs run
     that could write to it. `search_path` is that of the programs which run in the checkout; by default the user's PATH.
     Paths that `needed` names must be there.
+    After `bring`, `copied` are the topmost paths that were not there before, with their bytes.
     """
 
     def __init__(
@@ -66,6 +67,7 @@ class Provided:
         self._search_path = git_program.environment(user.root)["PATH"] if search_path is None else search_path
         self._record = os.path.join(state, _RECORD)
         self._manifest = untracked.load(self._record)
+        self.copied: Mapping[str, int] = {}
 
     @functools.cached_property
     def _sites(self) -> tuple[str, ...]:
@@ -90,6 +92,7 @@ class Provided:
         present = untracked.present(root, paths)
         outdated = self._outdated(originals, present)
         self._require_room(outdated, paths, originals)
+        self.copied = {p: size for p, size in _sizes(outdated, paths, originals).items() if p not in before.paths}
         replaced = {path for path in outdated if path in present and not _is_folder(originals[path], present[path])}
         former = set(before.paths).difference(paths, tracked, folders)
         for path in (*former, *(present.keys() - originals.keys()), *replaced):
@@ -159,7 +162,7 @@ class Provided:
         return [path for path, status in originals.items() if not is_right(path, status)]
 
     def _require_room(self, outdated: Sequence[str], paths: Sequence[str], originals: Originals) -> None:
-        sizes = _sizes(paths, originals)
+        sizes = _sizes(originals, paths, originals)
         total = sum(sizes.values())
         if total > self._limit:
             largest = sorted(sizes, key=lambda path: -sizes[path])
@@ -202,13 +205,13 @@ def _included(root: str) -> tuple[str, ...]:
         return ()
 
 
-def _sizes(paths: Collection[str], originals: Originals) -> dict[str, int]:
+def _sizes(names: Iterable[str], paths: Collection[str], originals: Originals) -> dict[str, int]:
     """Return the bytes of files and links by the topmost path."""
     sizes, tops = dict[str, int](), frozenset(paths)
-    for name, status in originals.items():
-        if not stat.S_ISDIR(status.st_mode):
+    for name in names:
+        if not stat.S_ISDIR(originals[name].st_mode):
             top = _top_of(name, tops)
-            sizes[top] = sizes.get(top, 0) + status.st_size
+            sizes[top] = sizes.get(top, 0) + originals[name].st_size
     return sizes
 
 

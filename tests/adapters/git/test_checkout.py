@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 from pathlib import Path
 
 import pytest
 
+from idumb.git.checkouts import checkout as checkout_module
 from idumb.git.checkouts.checkout import BUILD, PROVE
+from idumb.system import clock
 from tests.adapters.git.conftest import Take, trees_of
 from tests.support import checkouts
 from tests.support.checkouts import run, show, shown, tree
@@ -292,6 +295,20 @@ def test_work_that_the_user_s_sparse_checkout_omits_is_shown_before_and_after_it
     checkout.show(candidate, done)
     assert set(shown(checkout)) == {"in/a.txt", "out/new.txt"}
     assert checkout.trees.scan() == candidate
+
+
+def test_a_large_tree_that_takes_long_is_mentioned_once(
+    sandbox: GitSandbox, proof: Take, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(checkout_module, "_MANY", 3)
+    sandbox.commit_with({f"{number}.txt": "x\n" for number in range(4)})
+    times, notes = itertools.count(0, 2), list[str]()
+    monkeypatch.setattr(clock.SystemClock, "monotonic", lambda _: next(times))
+    for _ in range(2):
+        checkout = proof(note=notes.append)
+        show(checkout, sandbox)
+        checkouts.close(checkout)
+        assert notes == ["The proof checkout was made in 2.0 s"]
 
 
 def test_paths_are_those_of_the_project_and_its_folder_exists(sandbox: GitSandbox, proof: Take) -> None:

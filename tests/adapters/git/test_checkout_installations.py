@@ -47,9 +47,9 @@ def test_provided_and_prepared_paths_are_there_and_no_work(sandbox: GitSandbox, 
     sandbox.write_all({"a.txt": "a\n", "package.json": "{}\n", "node_modules/x": "x\n", "made/y": "of the user\n"})
     sandbox.commit("without what is ignored", "a.txt", "package.json")
     sandbox.write(".git/info/exclude", "node_modules\n")
-    runs = list[str]()
+    runs, notes = list[str](), list[str]()
     for identity, count in (("npm ci", 1), ("npm ci", 1), ("npm i", 2)):
-        checkout = proof(provided=("node_modules",), limit=1 << 30)
+        checkout = proof(provided=("node_modules",), limit=1 << 30, note=notes.append)
         root = show(checkout, sandbox)
 
         def install(root: Path = root) -> None:
@@ -71,6 +71,7 @@ def test_provided_and_prepared_paths_are_there_and_no_work(sandbox: GitSandbox, 
         assert shown(checkout) == files
         assert (run("git status --porcelain", checkout), checkout.trees.scan()) == ("", tree(sandbox))
         checkouts.close(checkout)
+    assert [words.partition("with ")[2] for words in notes] == ["copies of your node_modules (0.0 MB)"]
 
 
 @pytest.mark.parametrize("end", ["failed", "killed"])

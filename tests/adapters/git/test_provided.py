@@ -405,3 +405,12 @@ def test_the_limit_and_a_full_disk_refuse_before_the_first_byte(
             checkout.bring()
     assert list(checkout.root.iterdir()) == []
     assert checkout.bring() == ("data/models", "node_modules")
+
+
+def test_what_the_first_use_copies_is_described(checkout: Checkout) -> None:
+    checkout.user.write("node_modules/lib/other.js", "x" * 1000)
+    checkout.bring()
+    assert checkout.provided.copied == {"data/models": 2, "node_modules": 1004}
+    checkout.user.write("node_modules/lib/other.js", "y")
+    checkout.bring()
+    assert not checkout.provided.copied

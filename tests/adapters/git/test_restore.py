@@ -79,12 +79,18 @@ def test_a_new_file_gets_the_owner_of_the_old_one_if_that_is_allowed(
 
 def test_a_conflict_says_what_is_there(sandbox: GitSandbox, trees: GitTrees) -> None:
     """M3."""
-    base, after = edited(sandbox, trees, {"mode": "1", "pipe": "1"}, {"mode": "2", "pipe": "2"})
+    names = ("emptied", "mode", "pipe")
+    base, after = edited(sandbox, trees, dict.fromkeys(names, "1"), dict.fromkeys(names, "2"))
+    sandbox.write("emptied", "")
     (sandbox.root / "mode").chmod(0o755)
     sandbox.remove("pipe")
     os.mkfifo(sandbox.root / "pipe")
     pipe = Conflict("pipe", "is no longer a file or a link")
-    assert trees.restore(base, after, ["mode", "pipe"]) == (Conflict("mode", "was changed since"), pipe)
+    assert trees.restore(base, after, names) == (
+        Conflict("emptied", "is empty now; a crash may have cut it"),
+        Conflict("mode", "has another mode than expected"),
+        pipe,
+    )
     assert trees.restore(base, after, ["pipe"], force=True) == (pipe,)
 
 
@@ -127,7 +133,7 @@ def test_nothing_is_written_through_a_folder_that_became_a_link(
     (outside / "e/a").write_text("2")
     sandbox.remove("d")
     sandbox.link("d", str(outside))
-    assert trees.restore(base, after, ["d/e/a"]) == (Conflict("d/e/a", "cannot be reached: d is no longer a folder"),)
+    assert trees.restore(base, after, ["d/e/a"]) == (Conflict("d/e/a", "cannot be reached: d/ is a link now"),)
     assert trees.restore(base, after, ["d/e/a"], force=True) != ()
     assert (outside / "e/a").read_text() == "2"
 
