@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from idumb.domain.intake.rule import StartState
 
@@ -13,7 +13,7 @@ class Example:
     """The meaning of a code, and a plan that shows it: Markdown below `## Tasks`, and `head`, lines of frontmatter.
 
     `policy` and `config` are the text of `.idumb/policy/tools.yaml` and `.idumb/config.yaml`; "" if there is none.
-    `repositories` are folders of nested repositories.
+    `repositories` are folders of nested repositories, `links` are links and their targets.
     """
 
     means: str
@@ -22,6 +22,7 @@ class Example:
     policy: str = ""
     config: str = ""
     repositories: tuple[str, ...] = ()
+    links: Mapping[str, str] = field(default_factory=dict)
     present: StartState | None = None
 
 
@@ -182,7 +183,8 @@ EXAMPLES: Mapping[str, Example] = {
     "path.through-link": Example(
         "A task or step would write a symbolic link, or a path behind one.",
         on_disk("modify `a.txt`"),
-        present=StartState(on_disk=A_FILE, links={"a.txt": "b.txt"}),
+        links={"a.txt": "b.txt"},
+        present=StartState(on_disk=A_FILE),
     ),
     "path.leaves-workspace": Example(
         "A command of a step names a path outside the workspace: above it, an absolute one that it writes, or"

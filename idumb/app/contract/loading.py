@@ -146,12 +146,13 @@ def load_present(services: Services, phase: str) -> Loaded:
 
 
 def with_links(services: Services, loaded: Loaded) -> Loaded:
-    """Add the links in the folders that the contract writes to, and the repositories that may contain its paths."""
+    """Add the links among the paths that the contract writes, and the repositories that may contain them."""
     if loaded.contract is None:
         return loaded
-    links = services.named_files.links(writes.folders(loaded.contract))
-    places = {*writes.places(loaded.contract), *(target for target in links.values() if not target.startswith("/"))}
-    return replace(loaded, links=links, repositories=services.history.repositories(places))
+    places = writes.places(loaded.contract)
+    links = services.named_files.links(sorted(places))
+    inside = {target for target in links.values() if not target.startswith("/")}
+    return replace(loaded, links=links, repositories=services.history.repositories(places | inside))
 
 
 def load_file(services: Services, path: str) -> Loaded:

@@ -91,7 +91,6 @@ def _present(services: Services, contract: Contract) -> StartState:
         requirements=_requirements(services),
         base=_base(services, state, written, on_disk),
         on_disk=on_disk,
-        links=services.named_files.links(sorted(written)),
         no_programs=_no_programs(services, contract),
         done=_done(contract, state),
     )

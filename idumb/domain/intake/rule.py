@@ -37,7 +37,6 @@ class StartState(Struct, frozen=True):
     - `requirements`: the text of REQUIREMENTS.md, "" without one.
     - `base`: the declared paths in the tree that the run starts from. `on_disk`: those in the
       working tree, and the files there in which checks want to find nothing.
-    - `links`: written paths that are links or behind one, and their targets.
     - `no_programs`: programs of its checks that cannot be started.
     - `done`: its completed tasks.
     """
@@ -45,7 +44,6 @@ class StartState(Struct, frozen=True):
     requirements: str = ""
     base: frozenset[str] = frozenset()
     on_disk: frozenset[str] = frozenset()
-    links: Mapping[str, str] = field(default_factory=dict)
     no_programs: frozenset[str] = frozenset()
     done: frozenset[str] = frozenset()
 
@@ -54,8 +52,8 @@ class Case(Struct, frozen=True, dict=True):
     """One contract under one configuration and policy.
 
     - `mode`: strict judges a guided contract as if it were strict.
-    - `links`: folders of written paths that are links, and their targets: relative to the root of the workspace, or
-      absolute outside of it.
+    - `links`: written paths and their folders that are links or behind one, and their targets: relative to the root
+      of the workspace, or absolute outside of it.
     - `repositories`: folders of the workspace that are submodules or nested repositories.
     - `present`: None if the state was not read; checks that need it then report nothing.
     """

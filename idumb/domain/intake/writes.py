@@ -65,18 +65,10 @@ def other_repositories(case: Case, _: Plan, task: Task) -> Iterator[Hit]:
 
 
 def places(contract: Contract) -> frozenset[str]:
-    """Return the part of each written path before its first wildcard, including file names.
-
-    Only inside the workspace.
-    """
-    prefixes = {_fixed(path).removesuffix("/*") for task in contract.tasks.values() for path, _ in _may_write(task)}
-    return frozenset(place for place in prefixes if place and paths.problem(place) is None)
-
-
-def folders(contract: Contract) -> frozenset[str]:
-    """Return the folder of every written path that can be in the workspace."""
-    parents = {_fixed(path).rpartition("/")[0] for task in contract.tasks.values() for path, _ in _may_write(task)}
-    return frozenset(folder for folder in parents if folder and paths.problem(folder) is None)
+    """Return the part of each written path before its first wildcard, and its folder, inside the workspace."""
+    fixed = {_fixed(path) for task in contract.tasks.values() for path, _ in _may_write(task)}
+    found = {place for path in fixed for place in (path.removesuffix("/*"), path.rpartition("/")[0])}
+    return frozenset(place for place in found if place and paths.problem(place) is None)
 
 
 def _fixed(path: str) -> str:
@@ -236,12 +228,11 @@ def _never_run(contract: Contract) -> frozenset[str]:
 
 def written_links(case: Case) -> Hits:
     """Find written paths that are links or behind one: a step replaces the link, and git does not follow it."""
-    present = case.present
-    for plan, task in case.pairs if present is not None and present.links else ():
-        if present is None or task.id in present.done:
+    for plan, task in case.pairs if case.links else ():
+        if case.present is None or task.id in case.present.done:
             continue
         for path, line in _literal_writes(task).items():
-            target, folder = present.links.get(path), path.rpartition("/")[0]
+            target, folder = case.links.get(path), path.rpartition("/")[0]
             if target is None or case.links.get(folder, "").startswith("/"):
                 continue  # a link out of the workspace is an error of its own
             leads = f"is a link to {target or 'the root'}; the task would replace the link or write through it"

@@ -167,8 +167,9 @@ def test_a_path_is_judged_by_the_target_of_its_links(path: str, leads_to: str, c
     assert {f.code for f in findings} == ({code} if code else set())
 
 
-def test_the_folders_of_all_paths_are_checked_for_links() -> None:
+def test_all_paths_and_their_folders_are_checked_for_links() -> None:
     """R-LOCK-5."""
     files = (FileClaim("create", "a/b/c.txt"), FileClaim("modify", "d/*/e.txt"), FileClaim("delete", "f/"))
     own_steps = step("write_file", path="g/h", content=""), step("delete_file", path="../i")
-    assert writes.folders(assembled(plan(task(files=files, steps=own_steps)))) == {"a/b", "d", "f", "g"}
+    found = writes.places(assembled(plan(task(files=files, steps=own_steps))))
+    assert found == {"a/b", "a/b/c.txt", "d", "f", "g", "g/h"}
