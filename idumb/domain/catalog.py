@@ -129,11 +129,7 @@ ROWS: dict[str, Row] = {
         "write the heading of the task above this field", _HEADING),
     # Values of fields
     "field.one-value": Row("{field} takes one value", "keep one of them", "one value"),
-    "field.bad-choice": Row("`{found}` is not a valid value of {field}", "write one of {accepted}"),
-    "field.bad-duration": Row("`{found}` is not a duration",
-        "write hours, minutes and seconds as whole numbers, such as 1h30m", "1h30m, 45m or 90s"),
-    "field.bad-name": Row("`{found}` is not a name: a name cannot contain spaces or commas",
-        "write the name of one role binding", "one name"),
+    "field.bad-value": Row("`{found}` is not a valid value of {field}"),
     "field.empty-item": Row("{field} has an empty item, or a verb without a path",
         "remove the comma, or write the missing item", "items between commas"),
     "field.bare-blank": Row("`{found}` contains a space",

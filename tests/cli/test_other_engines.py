@@ -96,7 +96,7 @@ WRITTEN = [
     Written("agent: test-agent", "agent: unknown", "task.unknown-builder", "Define it under `bindings`."),
     Written("timeout: 1s", "timeout_seconds: 1", UNKNOWN, "such as 90s"),
     Written("timeout_action: skip", "timeout_action: fail"),
-    Written("timeout_action: skip", "timeout_action: ignore", "field.bad-choice"),
+    Written("timeout_action: skip", "timeout_action: ignore", "field.bad-value"),
     Written("retries: 3", "max_retries: 3", UNKNOWN, "write retries:"),
     Written("acceptance:", "acceptance_criteria: [It is made]\nacceptance:", UNKNOWN, "write acceptance:"),
     Written("priority: high", "handoff_type: escalation", UNKNOWN, "[NAME (escalation)]"),

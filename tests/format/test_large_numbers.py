@@ -113,7 +113,7 @@ limits: {files: 3}
         ("### T1-01", "task.bad-id"),
         ("AC-1", "criterion.bad-id"),
         ("**Limits:** files 2", "limits.malformed"),
-        ("**Timeout:** 1", "field.bad-duration"),
+        ("**Timeout:** 1", "field.bad-value"),
         ("timeout: 5", "step.bad-value"),
         ("expect_exit: 0", "step.bad-value"),
         ('"timeout": 30', "json.unreadable"),

@@ -38,23 +38,25 @@ def _single(node: Node, place: Place) -> Text | None:
     return None
 
 
-def _one(code: str, convert: Callable[[str], Any], near: tuple[str, ...] = ()) -> Reader:
+def _one(accepted: str, convert: Callable[[str], Any], near: tuple[str, ...] = ()) -> Reader:
     def read(node: Node, place: Place) -> Any:
         text = _single(node, place)
         value = None if text is None else convert(text.value)
         if text is not None and value is None:
-            place.report(code, text.at(0), text.value, near)
+            place.report("field.bad-value", text.at(0), text.value, near, accepted=accepted)
         return value
 
     return read
 
 
 def choice(*choices: str) -> Reader:
-    return _one("field.bad-choice", lambda text: text if text in choices else None, choices)
+    return _one(f"one of {', '.join(choices)}", lambda text: text if text in choices else None, choices)
 
 
-duration = _one("field.bad-duration", seconds)
-_name = _one("field.bad-name", lambda text: text if _NAME.fullmatch(text) else None)
+duration = _one("a time such as 1h30m, 45m or 90s", seconds)
+_name = _one(
+    "the name of a role binding, without spaces or commas", lambda text: text if _NAME.fullmatch(text) else None
+)
 _yes = choice("yes", "no")
 
 
