@@ -22,12 +22,9 @@ def metadata(data: bytes, kind: str) -> Mapping[str, Any] | None:
     """Return the frontmatter of a report whose `type` is `kind`; None for anything else."""
     if len(data) > _LARGEST and b"\n---" not in data[:_LARGEST]:
         return None
-    import frontmatter
-
     try:
-        values = frontmatter.loads(data[:_LARGEST].decode("utf-8", "replace")).metadata
-    # Reports are not trusted, and foreign YAML makes this library raise almost anything.
-    except Exception:  # noqa: BLE001
+        values = _metadata(data[:_LARGEST])
+    except ValueError:
         return None
     return values if values.get("type") == kind.lower() else None
 
@@ -116,7 +113,7 @@ def _metadata(data: bytes) -> dict[str, Any]:
     import frontmatter
 
     try:
-        metadata = frontmatter.loads(data.decode("utf-8-sig")).metadata
+        metadata = frontmatter.loads(data.decode("utf-8-sig", "replace")).metadata
         plain = json.loads(json.dumps(metadata, default=str, skipkeys=True))
     # Reports are not trusted, and foreign YAML makes this library raise almost anything.
     except Exception as problem:

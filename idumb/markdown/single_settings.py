@@ -64,7 +64,7 @@ def overridden(settings: Iterable[Setting]) -> Iterator[Setting]:
 def _of(keys: Keys, data: bytes | None, path: str, usual: Any, *, of_user: bool) -> Iterator[Setting]:
     root, source = configuration.parsed(data or b"", path, configuration.MAX_BYTES, CONFIG)
     for names, type in _leaves(keys):
-        node = None if root is None else tree.find(root, *names)
+        node = tree.find(root, *names)
         is_set = node is not None and not node.is_null
         place = f"{path}:{source.line_number(node.start)}" if node is not None and is_set else "default"
         value = _shown(node, source.text) if node is not None and is_set else None
@@ -192,13 +192,13 @@ def as_text(value: str) -> str:
         return value
     data = f"text: {value}".encode("utf-8", "surrogateescape")
     root, source = configuration.parsed(data, "", configuration.MAX_BYTES, CONFIG)
-    read = None if root is None or source.any_error else tree.find(root, "text")
+    read = None if source.any_error else tree.find(root, "text")
     return value if read is not None and read.value == value else json.dumps(value, ensure_ascii=False)
 
 
 def _with_value(source: Source, root: Node | None, keys: Sequence[str], value: str, shown: str) -> str:
     text = source.text
-    pairs = [*tree.path(root, keys)] if root is not None else []
+    pairs = [*tree.path(root, keys)]
     node, depth = pairs[-1][1] if pairs else root, len(pairs)
     if node is None:
         return _appended(text, _block(keys, value, ""))

@@ -124,7 +124,8 @@ def of_example(example: Example, mode: str = "guided") -> tuple[Finding, ...]:
     loaded = loading.assemble("1", "folder", [("01-PLAN.md", parsed)], settings, policy=known)
     if loaded.contract is None:
         return loaded.findings
-    case = rule.Case(loaded.contract, settings, known, mode, example.links, example.repositories, example.present)
+    places = (example.links, example.repositories, example.present)
+    case = rule.Case(loaded.contract, settings, known, mode, *places)
     return (*loaded.findings, *registry.findings(case))
 
 

@@ -13,8 +13,9 @@ from idumb.app.ports import ParsedPlan
 from idumb.domain.plans.plan import SOURCE_DONE, Span, Task
 from idumb.domain.plans.source_tasks import CHANGE, ORDER, SOURCE_ID, Need, SourcePlan, SourceTask, claims
 from idumb.markdown.importers import signs
-from idumb.markdown.importers.source_file import Format, Near, SourceFile, ids, of, text
+from idumb.markdown.importers.source_file import Format, Near, SourceFile, ids, text
 from idumb.markdown.plans import plan_parser
+from idumb.markdown.syntax import tree
 from idumb.markdown.syntax.outline import Entry
 from idumb.markdown.syntax.tree import Node, is_list
 
@@ -114,7 +115,7 @@ _STATES = {"completed": True, "done": True, **dict.fromkeys(("pending", "in_prog
 
 
 def _is_cursor(file: SourceFile) -> bool:
-    return any(of(todo, "content") is not None for todo in _todos(file))
+    return any(tree.find(todo, "content") is not None for todo in _todos(file))
 
 
 def _todos(file: SourceFile) -> list[Node]:
@@ -126,14 +127,14 @@ def _cursor(file: SourceFile, _near: Near) -> SourcePlan:
     """Read the list `todos`; a todo without dependencies waits for the one before it."""
     front, tasks = file.front, list[SourceTask]()
     for number, todo in enumerate(_todos(file), 1):
-        title, status, needed = text(todo, "content"), text(todo, "status"), of(todo, "dependencies")
+        title, status, needed = text(todo, "content"), text(todo, "status"), tree.find(todo, "dependencies")
         if not title:
             file.note(front.line(todo), f"todo {number}, which has no content")
             continue
-        for value in (of(todo, "status"), needed):
+        for value in (tree.find(todo, "status"), needed):
             file.use_value(value)
         if status not in _STATES:
-            file.note(front.line(of(todo, "status")), f"the status {status} of todo {number}: {title}")
+            file.note(front.line(tree.find(todo, "status")), f"the status {status} of todo {number}: {title}")
         needs = tuple(Need(each, file.path, front.line(needed)) for each in ids(needed))
         files = signs.paths_in(title)
         said = [f"{status} in the source"] if status == "cancelled" else []

@@ -198,7 +198,7 @@ class Front(Struct, frozen=True):
     source: Source | None = None
 
     def value(self, name: str) -> Node | None:
-        return of(self.node, name)
+        return tree.find(self.node, name)
 
     def text(self, name: str) -> str:
         return text(self.node, name)
@@ -217,14 +217,9 @@ class Front(Struct, frozen=True):
         return self.source.line_number(node.start) if self.source is not None and node is not None else 1
 
 
-def of(node: Node | None, name: str) -> Node | None:
-    """Return the value of a key."""
-    return next((value for key, value in node.pairs if key.value == name), None) if is_map(node) else None
-
-
 def text(node: Node | None, name: str) -> str:
     """Return a value as one text, so that nothing in it is lost; "" without one."""
-    return _said(of(node, name))
+    return _said(tree.find(node, name))
 
 
 def texts(node: Node | None) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from idumb.domain.plans.source_tasks import CHANGE, Need, SourcePlan, SourceTask
 from idumb.markdown import phases
 from idumb.markdown.importers import signs, source_file
 from idumb.markdown.importers.signs import References
-from idumb.markdown.importers.source_file import Format, Near, SourceFile, Sources, ids, of, text, texts
+from idumb.markdown.importers.source_file import Format, Near, SourceFile, Sources, ids, text, texts
 from idumb.markdown.syntax import outline, tree
 from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.source import Source
@@ -146,18 +146,18 @@ def task_master(file: SourceFile, _near: Near, tag: str = "") -> SourcePlan:
     root = tree.read_json(Text(file.text), source, "tasks")
     if not is_map(root) or source.any_error:
         raise ValueError(source.findings[0].message if source.findings else "it is not a JSON object")
-    tags = {name.value: tasks for name, inner in root.pairs if is_list(tasks := of(inner, "tasks"))}
+    tags = {name.value: tasks for name, inner in root.pairs if is_list(tasks := tree.find(inner, "tasks"))}
     if tag and tag not in tags:
         raise ValueError(f"it has no tag {tag}" + (f", but {', '.join(tags)}" if tags else ""))
     tag = tag or ("master" if "master" in tags else next(iter(tags), ""))
-    rows = tags[tag] if tag else of(root, "tasks")
+    rows = tags[tag] if tag else tree.find(root, "tasks")
     if not is_list(rows):
         raise ValueError("it has no list `tasks`")
     for name, tasks in tags.items():
         if name != tag:
             why = f"the tasks of the tag {name}; read them with --tag {shlex.quote(name)}"
             file.note(file.source.line_number(tasks.start), why)
-    for holder in filter(is_map, (root, of(root, tag))):
+    for holder in filter(is_map, (root, tree.find(root, tag))):
         for key, value in holder.pairs:
             if value is not rows and is_list(value) and any(map(is_map, value.items)):
                 file.note(file.source.line_number(value.start), f"the list `{key.value}`")
@@ -173,7 +173,7 @@ def _tasks(file: SourceFile, rows: Node, parent: str) -> Iterator[SourceTask]:
             file.note(file.source.line_number(row.start), f"a task without an id: {text(row, 'title') or row.value}")
             continue
         whole = f"{parent}.{id}" if parent else id
-        if is_list(parts := of(row, "subtasks")):
+        if is_list(parts := tree.find(row, "subtasks")):
             yield from _tasks(file, parts, whole)
         yield _task(file, row, whole, parent, siblings)
 
@@ -181,8 +181,8 @@ def _tasks(file: SourceFile, rows: Node, parent: str) -> Iterator[SourceTask]:
 def _task(file: SourceFile, row: Node, id: str, parent: str, siblings: set[str]) -> SourceTask:
     """Return a task or, with `parent`, a subtask, whose dependencies may be numbers of its siblings."""
     line = file.source.line_number(row.start)
-    whole = (f"{parent}.{each}" if each in siblings else each for each in ids(of(row, "dependencies")))
-    files = of(row, "relevantFiles")
+    whole = (f"{parent}.{each}" if each in siblings else each for each in ids(tree.find(row, "dependencies")))
+    files = tree.find(row, "relevantFiles")
     rows = files.items if is_list(files) else []
     named = [(text(each, "path") if is_map(each) else "".join(texts(each)), text(each, "action")) for each in rows]
     stated = [FileClaim("read" if action == "reference" else CHANGE, path) for path, action in named if path]
@@ -201,7 +201,7 @@ def _task(file: SourceFile, row: Node, id: str, parent: str, siblings: set[str])
         id, text(row, "title") or id, details, done=status in _DONE,
         needs=tuple(Need(each, file.path, line) for each in whole), parent=parent,
         files=tuple(stated) or claims(found),
-        acceptance=unproven(texts(of(row, "acceptanceCriteria")) or texts(of(row, "testStrategy"))),
+        acceptance=unproven(texts(tree.find(row, "acceptanceCriteria")) or texts(tree.find(row, "testStrategy"))),
         priority=_PRIORITIES.get(text(row, "priority"), "normal"),
         inferred=(*signs.inferred(found), *skipped), path=file.path, line=line,
     )  # fmt: skip

@@ -81,7 +81,7 @@ class StepDraft(task_finder.TaskDraft, kw_only=True):
     run: tuple[Step, ...] = ()
 
     def has(self, name: str) -> bool:
-        return self.node is not None and tree.find(self.node, name) is not None
+        return tree.find(self.node, name) is not None
 
     @property
     def outputs(self) -> tuple[Value, ...]:

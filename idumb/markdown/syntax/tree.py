@@ -98,8 +98,8 @@ def plain(node: Node) -> Any:
     return [plain(item) for item in node.items] if node.kind == LIST else node.value
 
 
-def find(node: Node, *keys: str) -> Node | None:
-    """Return the value of a nested key."""
+def find(node: Node | None, *keys: str) -> Node | None:
+    """Return the value of a nested key; None without one."""
     pairs = [*path(node, keys)]
     return pairs[-1][1] if len(pairs) == len(keys) else None
 
@@ -109,10 +109,10 @@ def key_offset(node: Node, *keys: str) -> int:
     return next((key.start for key, _ in reversed([*path(node, keys)])), 0)
 
 
-def path(node: Node, keys: Sequence[str]) -> Iterator[tuple[Node, Node]]:
+def path(node: Node | None, keys: Sequence[str]) -> Iterator[tuple[Node, Node]]:
     """Yield each nested key with its value, up to the first key that is missing."""
     for name in keys:
-        pair = next((pair for pair in node.pairs if pair[0].value == name), None) if node.kind == MAP else None
+        pair = next((pair for pair in node.pairs if pair[0].value == name), None) if is_map(node) else None
         if pair is None:
             return
         yield pair

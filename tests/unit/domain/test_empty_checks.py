@@ -8,7 +8,6 @@ from idumb.domain.plans.empty_checks import Hidden
 HIDING = (
     ("pytest | tee log", "pytest", "tee log"),
     ("pytest |& cat", "pytest", "cat"),
-    ("timeout 60 pytest | cat", "pytest", "cat"),
     ("timeout 60 bash -c 'pytest | cat'", "pytest", "cat"),
     ("""sh -c 'bash -c "pytest || true"'""", "pytest", "true"),
     ("eval 'pytest; echo done'", "pytest", "echo done"),
@@ -39,7 +38,6 @@ HIDING = (
     ("{ pytest || true; } > log", "pytest", "true"),
     ("case $x in a) pytest || true;; esac", "pytest", "true"),
     ("(pytest; exit 0) && make test", "pytest", "make test"),
-    ("for f in a b; do pytest $f; done", "pytest $f", "for"),
     ("for f in a b; do test -f $f; done", "test -f $f", "for"),
 )
 
@@ -63,10 +61,8 @@ JUDGING = (
     "pytest || (echo bad; exit 1)",
     "{ pytest; } | cat",
     "fi; pytest || true",
-    "pytest) || true",
     "pytest || exit 1; echo done",
     "pytest",
-    "pytest || exit 1",
     "set -o errexit; pytest; echo done",
     "bash -o pipefail -c 'pytest | tee log'",
     "pytest > log 2>&1; s=$?; cat log; exit $s",

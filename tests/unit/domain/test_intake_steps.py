@@ -171,5 +171,5 @@ def test_all_paths_and_their_folders_are_checked_for_links() -> None:
     """R-LOCK-5."""
     files = (FileClaim("create", "a/b/c.txt"), FileClaim("modify", "d/*/e.txt"), FileClaim("delete", "f/"))
     own_steps = step("write_file", path="g/h", content=""), step("delete_file", path="../i")
-    found = writes.places(assembled(plan(task(files=files, steps=own_steps))))
-    assert found == {"a/b", "a/b/c.txt", "d", "f", "g", "g/h"}
+    contract = assembled(plan(task(files=files, steps=own_steps)))
+    assert writes.places(contract) == {"a/b", "a/b/c.txt", "d", "f", "g", "g/h"}
