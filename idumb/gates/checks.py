@@ -50,10 +50,10 @@ class ShellChecks(Struct, kw_only=True):
     allowed: Sequence[str]
     run_id: str
     shell: Shell
+    private: CheckEnvironment
+    proof: ProofCheckout
     place: str = ""
     guard: Callable[[], None] = lambda: None
-    private: CheckEnvironment | None = None
-    proof: ProofCheckout | None = None
     head: Callable[[], str | None] = lambda: None
     prepare: Sequence[str] = ()
     timeout: float | None = None
@@ -92,9 +92,8 @@ class ShellChecks(Struct, kw_only=True):
 
     def _environment_for(self, timeout: float | None) -> str:
         """Return a digest of what decides the result of a command, besides the tree."""
-        private = None if self.private is None else self.private.digest
         limits = [dict(self.shell.limits or {}), self.shell.idle_timeout, timeout]
-        return canonical_json.digest([private, limits, list(self.prepare), dict(self._given)])
+        return canonical_json.digest([self.private.digest, limits, list(self.prepare), dict(self._given)])
 
     def command(self, subject: str, text: str, command: str, *, tree: str | None, timeout: float = 0) -> Evidence:
         """Run a fixed command string with `/bin/sh -c` on a tree or in the workspace. Codes 126 and 127 are errors.
@@ -104,7 +103,7 @@ class ShellChecks(Struct, kw_only=True):
         self.guard()
         asked, limit = Evidence(subject, text, NOT_RUN, command, tree=tree), timeout or self.timeout
         root, variables, present = self._place(tree)
-        if self.private is None or subject.startswith(NO_PROOF):
+        if subject.startswith(NO_PROOF):
             own = {"IDUMB_REPOSITORY": self.place or root, **variables}
             environment = {**self._environment, **self._given, **own}
             return self._seen(self.shell.run(asked, root, environment, limit), root, environment)
@@ -124,7 +123,7 @@ class ShellChecks(Struct, kw_only=True):
     def _seen(self, made: Evidence, root: str, environment: Mapping[str, str]) -> Evidence:
         """Return the evidence with what the proof checkout shows of the command that ran there."""
         tree = made.tree
-        if tree is None or self.proof is None:
+        if tree is None:
             return made
         made = shell_command.with_extras(made, self.proof)
         made = replace(made, output=shell_command.with_own_paths(made.output, root))
@@ -156,38 +155,35 @@ class ShellChecks(Struct, kw_only=True):
 
         `tree` is None for a check of the machine.
         """
-        proof = self.proof
-        if tree is None or proof is None:
+        if tree is None:
             return self.root, {}, ()
+        proof = self.proof
         variables = proof.show(tree, self.head())
         if self.prepare:
-            self._prepare_tree(proof, variables)
+            self._prepare_tree(variables)
         return proof.root, variables, (*proof.provided, *proof.prepared)
 
-    def _prepare_tree(self, proof: ProofCheckout, variables: Mapping[str, str]) -> None:
+    def _prepare_tree(self, variables: Mapping[str, str]) -> None:
+        root = self.proof.root
         if not self._prepare_identity:
-            programs = self.private.variables_of("", proof.root) if self.private is not None else self._environment
-            self._prepare_identity = prepare_identity(self.prepare, programs)
+            self._prepare_identity = prepare_identity(self.prepare, self.private.variables_of("", root))
 
         def run() -> None:
             for command in self.prepare:
                 self.note(f"Installing what checks need: {command}")
-                require_prepared(self._installed(command, proof.root, variables))
+                require_prepared(self._installed(command, root, variables))
 
-        proof.prepare(self._prepare_identity, run)
+        self.proof.prepare(self._prepare_identity, run)
 
     def _installed(self, command: str, root: str, variables: Mapping[str, str]) -> Evidence:
         asked, own = Evidence("setup (checkout.prepare)", command, NOT_RUN, command), {**variables, **self._cookies}
-        if self.private is None:
-            return self.shell.run(asked, root, {**self._environment, **own}, self.timeout)
         with self.private.opened(command, root) as conditions:
             return self.shell.run(asked, root, {**conditions.variables, **own}, self.timeout)
 
     def renew(self) -> None:
         """Make the next check not see what earlier ones left."""
         self._rewrites = ()
-        if self.proof is not None:
-            self.proof.renew()
+        self.proof.renew()
 
     def given(self, variables: Mapping[str, str]) -> ShellChecks:
         """Return the same checks, with these environment variables for every command."""
@@ -226,8 +222,7 @@ class ShellChecks(Struct, kw_only=True):
         checks._rewrites, checks.is_work = (), lambda _tree, _path: False  # noqa: SLF001 - it must not read the log
         checks.note = lambda _: None  # the terminal belongs to the caller's thread
         checks.hints = None  # a control may fail
-        if self.proof is not None:
-            self.proof.renew(control=True)
+        self.proof.renew(control=True)
         return checks
 
     def condition(self, subject: str, condition: Condition, *, tree: str | None) -> Evidence:
@@ -246,8 +241,8 @@ class ShellChecks(Struct, kw_only=True):
         self.guard()
         ended = process_end.end_strays() if self._searched else None
         self._searched = True
-        name, folder = process_tree.PLACE_COOKIE, self.proof.root if self.proof else ""
-        return process_end.end_all(name, self._cookies[name], folder=folder) if ended is None else ended
+        name = process_tree.PLACE_COOKIE
+        return process_end.end_all(name, self._cookies[name], folder=self.proof.root) if ended is None else ended
 
 
 def _under(conditions: Conditions, result: Evidence) -> Evidence:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 from typing import Protocol
 
@@ -11,10 +10,10 @@ import pytest
 from idumb.domain.plans.plan import Condition
 from idumb.domain.proof.evidence import Evidence
 from idumb.gates.checks import ShellChecks
-from idumb.gates.shell_command import Shell
 from tests.support.cases import every
 from tests.support.memory_checks import MemoryChecks
 from tests.support.memory_repository import MemoryRepository
+from tests.support.shell_checks import shell_checks
 
 
 class Place(Protocol):
@@ -41,7 +40,7 @@ class MemoryPlace:
 class ShellPlace:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        self.checks = ShellChecks(root=os.fspath(folder), allowed=["PATH"], shell=Shell(str), run_id="run")
+        self.checks = shell_checks(folder, ["PATH"])
 
     def write(self, path: str, data: bytes) -> None:
         (self.folder / path).write_bytes(data)

@@ -71,13 +71,8 @@ def _processes_live() -> None:
 
 
 def _where_the_builder_worked() -> Callable[[], None]:
-    folders = list[str]()
-
     def place(self: ShellChecks, _: str | None) -> tuple[str, Mapping[str, str], tuple[str, ...]]:
-        if self.proof is not None:
-            folders.append(self.proof.root.replace("-proof-", "-build-"))
-            self.proof = None
-        return folders[-1], {}, ()
+        return self.proof.root.replace("-proof-", "-build-"), {}, ()
 
     return lambda: setattr(ShellChecks, "_place", place)
 

@@ -16,10 +16,10 @@ from idumb.domain.proof.evidence import Evidence
 from idumb.domain.settings import PRIVATE_HOME, USER_HOME
 from idumb.gates.check_environment import CheckEnvironment, Inputs
 from idumb.gates.checks import ShellChecks
-from idumb.gates.shell_command import Shell
 from idumb.system import private_folders
 from tests.support.cases import every
 from tests.support.programs import script
+from tests.support.shell_checks import shell_checks
 
 ALLOWED = ("PATH", "HOME", "TMPDIR")
 SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
@@ -131,7 +131,7 @@ def start(tmp_path: Path, home: Path, monkeypatch: pytest.MonkeyPatch) -> Iterat
         root = str(tmp_path / "repo")
         inputs = Inputs(dict(os.environ), ALLOWED, str(home), (root, f"{root}/.git"), home_of_checks=home_of_checks)
         environments.append(CheckEnvironment(inputs, lambda: git or {}))
-        return ShellChecks(root=root, allowed=ALLOWED, shell=Shell(str), run_id="run", private=environments[-1])
+        return shell_checks(root, ALLOWED, private=environments[-1])
 
     yield begin
     for environment in environments:

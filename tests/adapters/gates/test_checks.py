@@ -8,7 +8,6 @@ import os
 import re
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,13 @@ from idumb.domain.proof.evidence import Evidence
 from idumb.domain.settings import USER_HOME
 from idumb.gates.check_environment import CheckEnvironment, Inputs
 from idumb.gates.checks import ShellChecks
-from idumb.gates.shell_command import Hints, Shell
+from idumb.gates.shell_command import Hints
 from idumb.system import process_tree
 from tests.support import programs
 from tests.support.cases import every
 from tests.support.ended import has_ended
 from tests.support.patience import patient
+from tests.support.shell_checks import Proving, shell_checks
 
 ALLOWED = ("PATH", "HOME")
 
@@ -35,7 +35,7 @@ def redact(text: str) -> str:
 
 
 def checks(root: Path, run_id: str = "run-1", **more: Any) -> ShellChecks:
-    return ShellChecks(root=str(root), allowed=ALLOWED, shell=Shell(redact), run_id=run_id, **more)
+    return shell_checks(root, ALLOWED, redact, run_id=run_id, **more)
 
 
 def command(root: Path, text: str, timeout: float = 30) -> Evidence:
@@ -47,37 +47,12 @@ def condition(root: Path, kind: str, subject: str, text: str | None = None, path
 
 
 def test_exit_code_zero_is_evidence(tmp_path: Path) -> None:
-    record = command(tmp_path, "echo fine; pwd -P")
-    output = f"fine\n{os.path.realpath(tmp_path)}\n"
+    record, printed = command(tmp_path, "echo fine; pwd -P"), f"fine\n{os.path.realpath(tmp_path)}\n"
     assert record.passed
     assert (record.subject, record.text, record.command) == ("AC-1", "it holds", "echo fine; pwd -P")
     assert record.argv == ("/bin/sh", "-c", "echo fine; pwd -P")
-    assert (record.exit_code, record.tree, record.output) == (0, "t" * 40, output)
-    assert record.output_sha256 == hashlib.sha256(output.encode()).hexdigest()
-
-
-class _Proving:
-    """A working tree of checks that holds whatever is in `root`."""
-
-    provided: tuple[str, ...] = ()
-    prepared: tuple[str, ...] = ()
-    cached: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
-
-    def __init__(self, root: Path) -> None:
-        self.root = str(root)
-
-    def show(self, *_: object) -> Mapping[str, str]:
-        return {}
-
-    def prepare(self, identity: str, run: Callable[[], None]) -> None: ...
-
-    def renew(self, *, control: bool = False) -> None: ...
-
-    def restore(self) -> tuple[str, ...]:
-        return ()
-
-    def close(self) -> None: ...
+    assert (record.exit_code, record.tree, record.output) == (0, "t" * 40, "fine\n.\n")
+    assert record.output_sha256 == hashlib.sha256(printed.encode()).hexdigest()
 
 
 @every(
@@ -125,9 +100,10 @@ def test_checks_see_the_allowed_variables_and_the_run_s_ids(tmp_path: Path, monk
         "HOME",
         "IDUMB_PLACE",
         "IDUMB_PROCESS",
-        "IDUMB_REPOSITORY",
         "IDUMB_RUN",
         "PATH",
+        "PYTHONDONTWRITEBYTECODE",
+        "TMPDIR",
     }
 
 
@@ -270,14 +246,14 @@ def test_a_command_without_a_test_fails_where_it_proves_the_work(tmp_path: Path,
 def test_output_names_paths_as_in_the_user_s_own_tree(tmp_path: Path) -> None:
     tree = tmp_path / "1" / "work"
     tree.mkdir(parents=True)
-    judge = checks(tmp_path, proof=_Proving(tree))
+    judge = checks(tmp_path, proof=Proving(tree))
     command = "pwd; echo $PWD/a.txt; echo $PWD-x; dirname $PWD; echo ${PWD%/*}/lib"
     record = judge.command("AC-1", "", command, timeout=30, tree="t" * 40)
     assert record.output.split("\n")[:-1] == [".", "a.txt", "../work-x", f"{tmp_path}/1", "../lib"]
 
 
 def test_evidence_names_what_the_tree_had_besides_and_a_failure_what_is_missing(tmp_path: Path) -> None:
-    proving = _Proving(tmp_path)
+    proving = Proving(tmp_path)
     proving.provided, proving.prepared, proving.cached = (".env",), ("node_modules",), ("target",)
     proving.missing = ("submodule lib: fetch it",)
     judge = checks(tmp_path, proof=proving, hints=Hints())
@@ -315,7 +291,7 @@ def test_a_failed_check_names_the_line_that_gives_it_what_it_names(
     (tree / "out.log").touch()
     hints = Hints(ignored=lambda: ("data.log", "lib/build/", "node_modules/", "out.log", "x/__pycache__/"))
     with contextlib.closing(CheckEnvironment(Inputs({"PATH": "/usr/bin:/bin"}, ALLOWED, str(home), ()))) as private:
-        judge = checks(tmp_path, private=private, proof=_Proving(tree), hints=hints)
+        judge = checks(tmp_path, private=private, proof=Proving(tree), hints=hints)
         failed, passed = (
             judge.command("AC-1", "", text, timeout=30, tree="t" * 40)
             for text in (f"{command} && false", f"true {command}")
@@ -328,6 +304,6 @@ def test_a_failed_check_names_the_line_that_gives_it_what_it_names(
 def test_a_check_with_the_user_s_home_is_not_told_that_it_is_private(tmp_path: Path, home: Path) -> None:
     inputs = Inputs({"PATH": "/usr/bin:/bin", "HOME": str(home)}, ALLOWED, str(home), (), home_of_checks=USER_HOME)
     with contextlib.closing(CheckEnvironment(inputs)) as private:
-        judge = checks(tmp_path, private=private, proof=_Proving(tmp_path), hints=Hints())
+        judge = checks(tmp_path, private=private, proof=Proving(tmp_path), hints=Hints())
         record = judge.command("AC-1", "", "cat ~/.netrc", timeout=30, tree="t" * 40)
     assert record.words == "AC-1 failed"

@@ -20,10 +20,9 @@ from idumb.domain.proof.evidence import Evidence
 from idumb.domain.settings import DEFAULT_ENVIRONMENT
 from idumb.gates import toolchains
 from idumb.gates.check_environment import CheckEnvironment, Inputs
-from idumb.gates.checks import ShellChecks
-from idumb.gates.shell_command import Shell
 from tests.support.cases import every
 from tests.support.programs import script
+from tests.support.shell_checks import shell_checks
 
 Run = Callable[[str], Evidence]
 
@@ -52,9 +51,7 @@ def run(tmp_path: Path, home: Path) -> Iterator[Run]:
             environments.append(
                 CheckEnvironment(inputs, lambda: {"user.name": "Pat", "user.email": "p@example.invalid"})
             )
-        checks = ShellChecks(
-            root=str(root), allowed=DEFAULT_ENVIRONMENT, shell=Shell(str), run_id="run", private=environments[0]
-        )
+        checks = shell_checks(root, DEFAULT_ENVIRONMENT, private=environments[0])
         return checks.command("AC-1", "", command, timeout=50, tree=TREE)
 
     yield check
