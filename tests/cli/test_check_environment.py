@@ -50,6 +50,19 @@ def verification_names(project: Project, ran: Answer, reason: str) -> None:
     assert f"{reason} (T1-01 AC-1)" in summary.read_text().replace("\\", "")
 
 
+def test_a_run_waits_for_the_set_up_that_its_plan_needs(project: Project, tmp_path: Path) -> None:
+    """R-PLAN-4: its check sees the user's machine, and the files of the project."""
+    mark = tmp_path / "ready"
+    check = f"test -s README.md && test -e {mark}"
+    head = f"setup:\n  - service: mail\n    why: it is sent\n    env: [HOME]\n    check: {check}\n"
+    project.plan([making("T1-01", "a.txt")], head=head)
+    answer = project.execute("--no-verify")
+    words = f"mail is not set up (`{check}` failed). It is needed because: it is sent"
+    assert (answer.code, answer.error["code"], answer.error["message"]) == (4, "setup.missing", words)
+    mark.touch()
+    assert project.resume("--no-verify").code == 0
+
+
 def test_a_changed_program_weakens_the_evidence_of_a_guided_run(project: Project) -> None:
     plan(project, CHANGE)
     ran = run(project)

@@ -214,15 +214,9 @@ def difference(services: Services, phase: str) -> Result:
 
 def since_lock(services: Services, state: RunState, now: Contract) -> ChangesSinceLock:
     """Compare the plans that the run last locked with `now`. Refuses if the locked plans are lost."""
-    loaded = loading.load_locked(services, state)
-    if loaded.contract is None:
-        raise Refusal(
-            "contract.not-kept",
-            f"The locked plans of run {state.number} of phase {state.phase} are no longer in the repository.",
-            hint=Action("doctor"),
-        )
-    diff = plan_diff.compare(loaded.contract, now, configuration=loaded.contract.hash != state.contract.hash)
-    return ChangesSinceLock(state, loaded.contract, diff)
+    locked = loading.locked_contract(services, state)
+    diff = plan_diff.compare(locked, now, configuration=locked.hash != state.contract.hash)
+    return ChangesSinceLock(state, locked, diff)
 
 
 # Finished tasks that a new run takes over

@@ -95,33 +95,30 @@ def require_agents(context: RunContext) -> None:
 def require_setup(context: RunContext) -> None:
     """Refuse if something is missing that a person must provide: a variable, or a check that passes.
 
-    Its checks judge the machine, so they have the user's environment; they run where programs build.
+    Like preconditions, its checks judge the machine, so they have the user's environment.
     """
-    services, checks = context.services, context.checks
+    services = context.services
     all_needed = [needed for plan in context.contract.plans for needed in plan.setup]
-    if any(needed.check for needed in all_needed):
-        place = services.open_checkout()
-        tree = task_base.tree_between_attempts(services, context.state, services.trees.scan())
-        place.show(tree, services.history.head().commit)
-        checks = services.open_checks(place, context.run).given(context.contract.variables)
+    if not all_needed:
+        return
+    tree = task_base.tree_between_attempts(services, context.state, services.trees.scan())
     for needed in all_needed:
-        if missing := _missing(checks, needed):
+        if missing := _missing(context.checks, needed, tree):
             raise Refusal(
                 "setup.missing",
                 f"{needed.service} is not set up ({missing}). It is needed because: {needed.why}",
                 hint=needed.where or f"Provide it, then idumb execute-phase {context.contract.phase}",
             )
-    context.workspace.end()
 
 
-def _missing(checks: Checks, needed: Setup) -> str:
+def _missing(checks: Checks, needed: Setup, tree: str) -> str:
     """Return the first thing that is missing; "" if nothing is."""
     for name in needed.env:
         if not checks.condition("setup", Condition("env", name), tree=None).passed:
             return f"{name} is not set"
     if needed.check is None:
         return ""
-    result = checks.command("setup", needed.service, needed.check, tree=None)
+    result = checks.command("setup", needed.service, needed.check, tree=tree)
     return "" if result.passed else f"`{needed.check}` {result.result}"
 
 
