@@ -254,12 +254,12 @@ class HumanAgent(Adapter):
         self.name, self.capabilities = binding.adapter, BUILT_IN[binding.adapter]
 
     def run(self, request: AgentRequest) -> AgentResult:
-        """Return the outcome of the answer: a refused choice fails, any other completes."""
+        """Return the outcome of the answer: a choice that refuses fails, as what is none; any other completes."""
         question, answer = request.question, request.answer
         if question is None:
             return AgentResult(outcome.ERRORED, f"{request.subject} has no question for a person")
         if answer is None:
             return AgentResult(outcome.WAITING, f"waiting for a decision: {question.what}")
-        refuses = any(choice.id == answer.choice and choice.move == REFUSE for choice in question.choices)
+        accepts = any(choice.id == answer.choice and choice.move != REFUSE for choice in question.choices)
         words = f"{answer.by} chose {answer.choice}" + (f": {answer.guidance}" if answer.guidance else "")
-        return AgentResult(outcome.FAILED if refuses else outcome.COMPLETED, words, answer=answer)
+        return AgentResult(outcome.COMPLETED if accepts else outcome.FAILED, words, answer=answer)

@@ -13,7 +13,6 @@ from collections.abc import Iterable, Mapping
 from idumb.app.ports import PromptRequest
 from idumb.domain import paths, wording
 from idumb.domain.agent import BUILDER, VALIDATOR
-from idumb.domain.errors import AdapterError
 from idumb.domain.plans.plan import CHECK, VERIFY, Condition, Criterion, FileClaim, Interface, Limits, Task
 from idumb.system import shipped
 
@@ -70,13 +69,8 @@ def of_name(own: str | None, name: str, texts: Mapping[str, str]) -> str:
 
 @functools.cache
 def template(role: str) -> str:
-    """Return the shipped template of a role without its frontmatter. Raises AdapterError if it is missing."""
-    try:
-        return without_frontmatter(shipped.template(f"prompts/{role}.md"))
-    except FileNotFoundError as missing:
-        raise AdapterError(
-            "agent.no-prompt", f"There is no prompt template for the role {role}.", hint="Reinstall idumb."
-        ) from missing
+    """Return the shipped template of a role without its frontmatter."""
+    return without_frontmatter(shipped.template(f"prompts/{role}.md"))
 
 
 def without_frontmatter(text: str) -> str:

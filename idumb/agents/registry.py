@@ -9,7 +9,7 @@ from importlib import import_module
 from idumb.agents.adapter import Equipment
 from idumb.app.ports import Agent
 from idumb.domain.agent import BUILT_IN, EDITOR, HUMAN
-from idumb.domain.errors import AdapterError, InputError
+from idumb.domain.errors import AdapterError
 from idumb.domain.finding import nearest
 from idumb.domain.settings import Binding, Settings
 
@@ -40,30 +40,18 @@ class AgentRegistry:
 
     def __init__(self, equipment: Equipment) -> None:
         self._equipment = equipment
+        self._bindings = {name: Binding(name, name) for name in BUILT_IN} | {**equipment.settings.bindings}
         self._adapters: dict[str, Agent] = {}
 
     def get(self, binding: str) -> Agent:
-        """Return the adapter of a binding.
+        """Return the adapter of a binding. Raises AdapterError for a broken third-party one.
 
-        Raises InputError for an unknown one, AdapterError for a broken third-party one.
+        What is read names no other binding: KeyError.
         """
         if binding not in self._adapters:
-            self._adapters[binding] = self._make(binding)
+            chosen = self._bindings[binding]
+            self._adapters[binding] = _adapter(chosen.adapter)(chosen, self._equipment)
         return self._adapters[binding]
-
-    def _make(self, name: str) -> Agent:
-        bindings = self._equipment.settings.bindings
-        chosen = bindings.get(name)
-        if chosen is None and name in BUILT_IN:
-            chosen = Binding(name, name)
-        if chosen is None:
-            near = nearest(name, [*bindings, *BUILT_IN])
-            raise InputError(
-                "agent.unknown-binding",
-                f"No binding {name} in .idumb/config.yaml.",
-                hint=f"Did you mean {near}?" if near else f"Define it under `bindings.{name}`.",
-            )
-        return _adapter(chosen.adapter)(chosen, self._equipment)
 
 
 def build(equipment: Equipment) -> AgentRegistry:

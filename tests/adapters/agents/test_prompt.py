@@ -21,7 +21,6 @@ from idumb.domain.plans.plan import (
     TestIntent,
 )
 from idumb.domain.proof.evidence import Evidence
-from tests.support.errors import refusing
 
 TASK = Task(
     "T1-01",
@@ -113,11 +112,6 @@ def test_the_validator_sees_criteria_evidence_and_change_but_not_the_feedback() 
     assert "````diff\n+```\n+x\n````" in text
     assert '{"verdict": "PASS"' in text
     assert "what was said" not in text
-
-
-def test_a_role_without_a_template_is_an_error() -> None:
-    with refusing("agent.no-prompt"):
-        prompt.template("poet")
 
 
 def test_a_template_keeps_unknown_names_and_needs_no_frontmatter() -> None:

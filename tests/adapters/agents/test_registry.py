@@ -58,16 +58,10 @@ def test_a_key_reaches_only_the_role_that_names_it(tmp_path: Path, monkeypatch: 
     assert registry.secret_variables(SETTINGS) == {"KEY_A": "aaaa", "KEY_B": "bbbb"}
 
 
-@every(
-    "name, code, nearest",
-    [("codr", "agent.unknown-binding", "coder"), ("odd", "agent.unknown-adapter", "command")],
-)
-def test_an_unknown_binding_or_adapter_gets_the_nearest_name_suggested(
-    tmp_path: Path, name: str, code: str, nearest: str
-) -> None:
-    with refusing(code) as caught:
-        build(tmp_path).get(name)
-    assert caught.value.hint == f"Did you mean {nearest}?"
+def test_an_unknown_adapter_gets_the_nearest_name_suggested(tmp_path: Path) -> None:
+    with refusing("agent.unknown-adapter") as caught:
+        build(tmp_path).get("odd")
+    assert caught.value.hint == "Did you mean command?"
 
 
 def install(folder: Path, target: str) -> None:
@@ -124,7 +118,7 @@ CHOOSE = questions.work(Task("T1-01", "Which?", kind="decision", options=OPTIONS
     [
         (QUESTION, "yes", outcome.COMPLETED),
         (QUESTION, "no", outcome.FAILED),
-        (QUESTION, "perhaps", outcome.WAITING),
+        (QUESTION, "perhaps", outcome.FAILED),
         (QUESTION, None, outcome.WAITING),
         (CHOOSE, "no", outcome.COMPLETED),
     ],
