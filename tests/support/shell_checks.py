@@ -16,10 +16,7 @@ from idumb.system import child_process
 class Proving:
     """A working tree of checks that holds whatever is in `root`."""
 
-    provided: tuple[str, ...] = ()
-    prepared: tuple[str, ...] = ()
-    cached: tuple[str, ...] = ()
-    missing: tuple[str, ...] = ()
+    provided = prepared = cached = missing = tuple[str, ...]()
 
     def __init__(self, root: Path | str) -> None:
         self.root = str(root)
@@ -33,8 +30,6 @@ class Proving:
 
     def restore(self) -> tuple[str, ...]:
         return ()
-
-    def close(self) -> None: ...
 
 
 def shell_checks(
