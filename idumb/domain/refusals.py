@@ -38,7 +38,7 @@ FAMILIES = (
     Family("config policy prompt sandbox setup", "Use the configuration", "Correct the errors", _DOCTOR),
     Family("git", "Work in this repository", way=_look("see the state of the repository", "git status")),
     Family("checkout", "Run programs in a checkout", way=_DOCTOR),
-    Family("store audit doctor snapshots contract", "Rely on the event log", way=_DOCTOR),
+    Family("store audit doctor snapshots", "Rely on the event log", way=_DOCTOR),
     Family("lock stop", "Continue the run in this working tree", way=_STATUS),
     Family("backup", "Write or use a backup", "Choose another name", _DOCTOR),
     Family("file system", "Use that path", "Check its owner and its mode, then run the command again", _STATUS),

@@ -144,8 +144,7 @@ def _new_task(form: str, each: PlacedTask, requirements: Sequence[str]) -> str:
 class MarkdownDocuments:
     """Renders documents. `prompt` and `filled` are functions that render prompts, injected from outside.
 
-    `filled` fills values into a template; None is the shipped template of that name. AdapterError `agent.no-prompt` if
-    none is shipped.
+    `filled` fills values into a template; None is the shipped template of that name.
     """
 
     summary = staticmethod(summary.render)
