@@ -18,7 +18,7 @@ from idumb.app.core.journal import Journal
 from idumb.app.core.services import Services, checkpoint_path, fields, run_ref
 from idumb.app.history import restore_conflicts
 from idumb.app.history.restore_conflicts import Target
-from idumb.app.ports import Conflict, Snapshot
+from idumb.app.ports import Snapshot
 from idumb.app.worktree import exposed_secrets, preconditions, task_base
 from idumb.domain import wording
 from idumb.domain.action import Action, Choice, Decision
@@ -95,8 +95,7 @@ def restore_paths(
     services: Services, journal: Journal, contract: Contract, intent: Intent, target: Target, before: Snapshot
 ) -> RestoreResult:
     """Record the intent, restore the paths that are still as in `before`, commit, and record the result."""
-    present = before.tree
-    committed = restore_conflicts.committable(services, target, present)
+    committed = restore_conflicts.committable(services, target, before.tree)
     for name, tree in {"after": target.target, **({"committed": committed} if target.committed else {})}.items():
         ref = run_ref(services, journal.state.id, f"operations/{journal.operation}/{name}")
         services.trees.keep(ref, tree, f"{name}, {intent.words}")
@@ -109,27 +108,13 @@ def restore_paths(
         then=[{"kind": event.kind, "task": event.task, "payload": event.payload} for event in intent.then],
         before=before.commit,
         before_tree=before.tree,
-        expected_tree=present,
         committed_tree=committed,
         after_tree=target.target,
         uncommitted=list(_uncommitted(services, target.paths, before.tree)),
         ref=before.ref,
         head=services.history.head().commit,
     )
-    conflicts = services.trees.restore(committed, present, target.paths)
-    if conflicts and _untouched(services, target, before, conflicts):
-        journal.append("rollback.abandoned", reason="; ".join(f"{c.path} {c.why}" for c in conflicts))
-        raise restore_conflicts.refusal(services, target, before, conflicts)
-    # The user changed a path when others were already restored, so the rest is restored too.
-    restored = _restore_rest(services, journal.state) if conflicts else Restored(target.paths)
-    return _record(services, journal, contract, restored)
-
-
-def _untouched(services: Services, target: Target, before: Snapshot, conflicts: Sequence[Conflict]) -> bool:
-    """Return whether no path was restored yet."""
-    entry, present = services.trees.entry, services.trees.scan(target.paths)
-    refused = {c.path for c in conflicts}
-    return all(entry(present, p) == entry(before.tree, p) for p in target.paths if p not in refused)
+    return _record(services, journal, contract, _restore_unchanged(services, committed, before.tree, target.paths))
 
 
 def finish_interrupted(services: Services, journal: Journal, contract: Contract) -> RestoreResult | None:
@@ -154,11 +139,11 @@ class Restored(NamedTuple):
 def _restore_rest(services: Services, state: RunState) -> Restored:
     """Restore the rest of an interrupted restore."""
     intended = state.restoring or {}
-    committed, expected, after = (intended[f"{name}_tree"] for name in ("committed", "expected", "after"))
+    committed, before, after = (intended[f"{name}_tree"] for name in ("committed", "before", "after"))
     paths = intended["paths"]
     entry, present = services.trees.entry, services.trees.scan(paths)
     finished = {p for p in paths if entry(present, p) == entry(after, p) != entry(committed, p)}
-    restored = _restore_unchanged(services, committed, expected, [p for p in paths if p not in finished])
+    restored = _restore_unchanged(services, committed, before, [p for p in paths if p not in finished])
     return Restored(tuple(p for p in paths if p in finished or p in restored.paths), restored.changed)
 
 

@@ -25,7 +25,7 @@ KINDS = (
     "attempt.finished", "nondeterminism.found", "step.finished", "evidence.recorded",
     "checkpoint.intended", "checkpoint.recorded", "decision.asked", "decision.answered", "verification.recorded",
     "handoff.asked", "handoff.created", "handoff.failed", "handoff.updated", "handoff.completed",
-    "rollback.intended", "rollback.abandoned", "rollback.compensated",
+    "rollback.intended", "rollback.compensated",
     "rollback.completed", "undo.completed", "work.dropped", "phase.forced", "reports.committed",
     "legacy.imported", "history.recorded", "call.retried", "breaker.changed", "role.asked", "log.archived",
     "log.restored", "snapshots.freed", "setting.remembered", "doctor.fixed",

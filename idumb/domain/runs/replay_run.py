@@ -116,7 +116,7 @@ def _verified(state: RunState, event: Event) -> None:
 
 
 def _restoring(state: RunState, event: Event) -> None:
-    state.restoring = event.payload if event.kind == "rollback.intended" else None
+    state.restoring = event.payload
 
 
 def _rolled_back(state: RunState, event: Event) -> None:
@@ -202,7 +202,6 @@ HANDLERS: Mapping[str, Callable[[RunState, Event], None]] = {
     "contract.amended": _amended,
     "verification.recorded": _verified,
     "rollback.intended": _restoring,
-    "rollback.abandoned": _restoring,
     "rollback.completed": _rolled_back,
     "undo.completed": _undone,
     "work.dropped": _dropped,
