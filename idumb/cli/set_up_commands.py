@@ -64,10 +64,8 @@ def install_command(host: str, scope: str, remove: bool, dry_run: bool) -> Resul
         options.require_person("idumb install")
     texts, here = shipped.commands(), os.getcwd()
     if scope == "project" and not remove:
-        from idumb.app.worktree import preconditions
-
         with options.services(initialised=False) as services:
-            preconditions.require_supported(services)
+            services.history.require_supported()
     places = maintenance.command_folders(here, BY_NAME[host], user=scope == "user")
     if remove:
         return install.remove(places, dry_run=dry_run)

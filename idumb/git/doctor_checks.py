@@ -80,9 +80,11 @@ class _RepositoryChecks(Struct, frozen=True):
             )
 
     def state(self) -> Iterator[Symptom]:
-        obstacle = status.obstacle(self.worktree)
-        if obstacle is not None and obstacle[0] not in {"git.index-locked", "git.unsupported-format", "git.ownership"}:
-            yield health.problem(obstacle[1], means=f"no task starts until then [{obstacle[0]}]", fix="git status")
+        try:
+            status.require_usable(self.worktree)
+        except errors.Refusal as found:
+            if found.code not in {"git.index-locked", "git.unsupported-format", "git.ownership"}:
+                yield health.problem(found.message, means=f"no task starts until then [{found.code}]", fix="git status")
 
     def head(self) -> Iterator[Symptom]:
         result = git_program.read(self.worktree.root, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])

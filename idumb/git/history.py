@@ -125,18 +125,18 @@ class GitHistory:
         """Return the tree of a user's commit; the empty tree for None."""
         return tree_objects.tree_of(self.repository, commit)
 
-    def obstacle(self) -> tuple[str, str] | None:
-        """Return (code, message) of a state in which nothing may run, such as a merge or unmerged entries."""
-        return status.obstacle(self._worktree)
+    def require_usable(self) -> None:
+        """Refuse a state in which nothing may run, such as a merge or unmerged entries."""
+        status.require_usable(self._worktree)
 
     def in_progress(self) -> str:
         """Return which operation of git is in progress, such as a merge; "" if none is."""
         operation = open_repository.in_progress(self._worktree)
-        return operation[1] if operation else ""
+        return operation.message if operation else ""
 
-    def unsupported(self) -> tuple[str, str] | None:
-        """Return (code, message) if idumb cannot use the repository, because of its format, owner or working tree."""
-        return open_repository.unsupported(self._worktree)
+    def require_supported(self) -> None:
+        """Refuse a repository that idumb cannot use, because of its format, owner or working tree."""
+        open_repository.require_supported(self._worktree)
 
     def identity_problem(self) -> str | None:
         """Return why git cannot commit for this user, or None."""

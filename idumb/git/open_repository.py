@@ -183,54 +183,44 @@ def branch_of(repository: pygit2.Repository) -> str | None:
     return os.fsdecode(target) if isinstance(target, bytes) else None
 
 
-def obstacle(worktree: Worktree) -> tuple[str, str] | None:
-    """Return (code, message) of the first obstacle that is not in the index."""
-    return _format(worktree) or _state_folder_within(worktree) or in_progress(worktree)
+def require_supported(worktree: Worktree) -> None:
+    """Refuse a repository in which neither git nor idumb can ever work: format, owner or place."""
+    require_usable(worktree)
+    git_program.output(worktree.root, ["rev-parse", "--git-dir"])  # libgit2 may open what git refuses for its owner
 
 
-def unsupported(worktree: Worktree) -> tuple[str, str] | None:
-    """Return (code, message) if neither git nor idumb can ever work here: format, owner or place."""
-    return _format(worktree) or _owner(worktree) or _state_folder_within(worktree)
-
-
-def _state_folder_within(worktree: Worktree) -> tuple[str, str] | None:
-    """Return why nothing may run if idumb's own folder is among the user's files: HOME may be a repository."""
-    folder = os.path.realpath(user_folders.path())
-    if os.path.commonpath((folder, worktree.root)) != worktree.root:
-        return None
-    inside = f"./{os.path.relpath(folder, worktree.root)}/"
-    if git_program.read(worktree.root, ["check-ignore", "-q", inside], extra=git_program.PATTERNS).status == 0:
-        return None
-    return "git.holds-state", f"{folder}, idumb's own folder, is in this working tree, and git does not ignore it"
-
-
-def _owner(worktree: Worktree) -> tuple[str, str] | None:
-    """Ask git itself: it may refuse what libgit2 opens, because of its owner."""
-    try:
-        git_program.output(worktree.root, ["rev-parse", "--git-dir"])
-    except errors.Refusal as refusal:
-        return refusal.code, refusal.message
-    return None
-
-
-def in_progress(worktree: Worktree) -> tuple[str, str] | None:
-    """Return (code, message) of an operation that was begun and not finished."""
-    for name, code, words in _IN_PROGRESS:
-        if os.path.lexists(os.path.join(worktree.git_dir, name)):
-            return code, f"{words}; finish it first (git status says how)"
-    return None
-
-
-def _format(worktree: Worktree) -> tuple[str, str] | None:
-    try:
-        opened = repository(worktree)
-    except errors.Refusal as refusal:
-        return refusal.code, refusal.message
+def require_usable(worktree: Worktree) -> None:
+    """Refuse a format that idumb cannot read, and a place that is not what git believes."""
+    opened = repository(worktree)
     if opened.is_bare:
-        return "git.bare", f"{worktree.root} is configured as bare (git config core.bare shows it)"
+        words = f"{worktree.root} is configured as bare (git config core.bare shows it)"
+        raise errors.Refusal("git.bare", words, hint="git config core.bare false, if it was set by accident")
     work_tree = os.path.realpath(opened.workdir or "")
     if work_tree != worktree.root:
-        return "git.work-tree-elsewhere", f"core.worktree names {work_tree}, not {worktree.root}"
+        words = f"core.worktree names {work_tree}, not {worktree.root}"
+        hint = "git config --unset core.worktree, or give that working tree a .git file"
+        raise errors.Refusal("git.work-tree-elsewhere", words, hint=hint)
+    _require_state_outside(worktree)
+
+
+def _require_state_outside(worktree: Worktree) -> None:
+    """Refuse a repository with idumb's own folder among the user's files: HOME may be one."""
+    folder = os.path.realpath(user_folders.path())
+    if os.path.commonpath((folder, worktree.root)) != worktree.root:
+        return
+    inside = f"./{os.path.relpath(folder, worktree.root)}/"
+    if git_program.read(worktree.root, ["check-ignore", "-q", inside], extra=git_program.PATTERNS).status != 0:
+        words = f"{folder}, idumb's own folder, is in this working tree, and git does not ignore it"
+        hint = "add it to .gitignore, or set XDG_STATE_HOME to a folder outside the repository"
+        raise errors.Refusal("git.holds-state", words, hint=hint)
+
+
+def in_progress(worktree: Worktree) -> errors.Refusal | None:
+    """Return the refusal of an operation that was begun and not finished."""
+    for name, code, words in _IN_PROGRESS:
+        if os.path.lexists(os.path.join(worktree.git_dir, name)):
+            hint = "git status shows how to finish or abort it"
+            return errors.Refusal(code, f"{words}; finish it first (git status says how)", hint=hint)
     return None
 
 

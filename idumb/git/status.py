@@ -114,29 +114,22 @@ def path_of(worktree: Worktree) -> str:
     return os.path.join(worktree.git_dir, "index")
 
 
-def obstacle(worktree: Worktree) -> tuple[str, str] | None:
-    """Return (code, message) of the first state in which nothing may run: of the repository, then of the index.
-
-    Refusal `git.object-missing` or `git.head-unreadable` if HEAD cannot be read.
-    """
-    return open_repository.obstacle(worktree) or _index(worktree)
-
-
-def _index(worktree: Worktree) -> tuple[str, str] | None:
+def require_usable(worktree: Worktree) -> None:
+    """Refuse a state in which nothing may run: of the repository, then of the index, such as unmerged entries."""
+    open_repository.require_usable(worktree)
+    if operation := open_repository.in_progress(worktree):
+        raise operation
     lock = f"{path_of(worktree)}.lock"
     if os.path.lexists(lock):
-        return "git.index-locked", f"{lock} exists: another git command is running, or one was killed (git status)"
+        words = f"{lock} exists: another git command is running, or one was killed (git status)"
+        raise errors.Refusal("git.index-locked", words, hint="git status; idumb doctor says who holds the lock")
     repository = open_repository.repository(worktree)
     tree = head_tree(repository)
     tree_objects.rows(repository, tree)  # git does not name a missing tree as clearly
-    try:
-        rows = _differing(worktree, tree)  # the index may be damaged
-    except errors.Refusal as refusal:
-        return refusal.code, refusal.message
-    path = next((path for path, entry in rows.items() if entry == _CONFLICT), None)
-    if path is None:
-        return None
-    return "git.unmerged", f"{path} is unmerged in the index; resolve it first (git status lists all)"
+    for path, entry in _differing(worktree, tree).items():
+        if entry == _CONFLICT:
+            words = f"{path} is unmerged in the index; resolve it first (git status lists all)"
+            raise errors.Refusal("git.unmerged", words, hint="git status lists them; git add marks one as resolved")
 
 
 def staged(repository: CheckedRepository) -> dict[str, Entry | None]:

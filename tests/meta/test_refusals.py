@@ -40,11 +40,7 @@ COMPUTED = {
     ),
     "ended.failure[0]": ("git.commit-refused",),
     # In the module that is named: the parameter or variable `code`.
-    "idumb/app/worktree/preconditions.py code": (
-        *(code for _, code, _ in open_repository._IN_PROGRESS),
-        "git.bare", "git.work-tree-elsewhere", "git.holds-state", "git.index-locked", "git.unmerged", "git.failed",
-        "git.unreadable",
-    ),
+    "idumb/git/open_repository.py code": tuple(code for _, code, _ in open_repository._IN_PROGRESS),
     "idumb/git/git_program.py code": ("git.ownership", "git.failed"),
     "idumb/markdown/configuration.py code": ("config.invalid", "policy.invalid", "script.invalid"),
     "f'{kind.prefix}.unreadable'": ("config.unreadable", "policy.unreadable"),

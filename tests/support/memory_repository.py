@@ -225,7 +225,7 @@ class MemoryHistory:
     def head(self) -> Head:
         return Head(self._repository.head, self._repository.branch)
 
-    def obstacle(self) -> None:
+    def require_usable(self) -> None:
         """Nothing is in progress in memory."""
 
     def in_progress(self) -> str:

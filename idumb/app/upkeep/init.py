@@ -15,7 +15,6 @@ from msgspec.structs import replace
 from idumb.app.core import actions
 from idumb.app.core.services import Result, Services, from_top
 from idumb.app.session import operation, state_file
-from idumb.app.worktree import preconditions
 from idumb.domain import paths, project_files, wording
 from idumb.domain.action import Action, Choice, Decision
 from idumb.domain.errors import Refusal
@@ -165,7 +164,7 @@ def choose(services: Services, current: str, *, here: bool) -> str:
     `here`, a project below that has no runs is no obstacle. Refusal `init.nested`, `init.not-confirmed`, `init.folder`
     or of a repository that idumb does not support.
     """
-    preconditions.require_supported(services)
+    services.history.require_supported()
     if services.files.exists(CONFIGURATION):
         if current and here:
             raise Refusal(

@@ -26,20 +26,7 @@ from idumb.domain.runs import project_key, run
 from idumb.domain.runs.run import RunState
 from idumb.domain.settings import BRANCH_PHASE, COMMIT_TASK
 
-INDEX_LOCKED = "git.index-locked"
 _ADDRESSED = frozenset({"credential", "http", "url"})
-
-_HINTS = {
-    "git.index-locked": "git status; idumb doctor says who holds the lock",
-    "git.unsupported-format": "git config --list --local shows its format and extensions",
-    "git.ownership": "git status names the missing safe.directory entry",
-    "git.bare": "git config core.bare false, if it was set by accident",
-    "git.work-tree-elsewhere": "git config --unset core.worktree, or give that working tree a .git file",
-    "git.holds-state": "add it to .gitignore, or set XDG_STATE_HOME to a folder outside the repository",
-    "git.unmerged": "git status lists them; git add marks one as resolved",
-    "git.unreadable": "git fsck",
-    "git.failed": "git fsck; git status",
-}
 
 
 def require_initialised(services: Services) -> None:
@@ -70,24 +57,15 @@ def elsewhere(services: Services) -> tuple[str, str]:
     return words, f"{place} && {Action.of('init', '--here')}"
 
 
-def require_supported(services: Services) -> None:
-    """Refuse a repository where nothing could ever run: another owner, or a format that idumb cannot read."""
-    _refuse(services.history.unsupported())
-
-
-def _refuse(obstacle: tuple[str, str] | None) -> None:
-    if obstacle is not None:
-        code, message = obstacle
-        raise Refusal(code, message, hint=_HINTS.get(code, "git status shows how to finish or abort it"))
-
-
 def require_repository(services: Services) -> None:
     """Refuse while a merge or a similar operation is in progress, or if commits are to be made without an identity."""
-    obstacle = services.history.obstacle()
-    if obstacle is not None and obstacle[0] == INDEX_LOCKED:
+    try:
+        services.history.require_usable()
+    except Refusal as refusal:
+        if refusal.code != "git.index-locked":
+            raise
         _recover_stale_files(services)
-        obstacle = services.history.obstacle()
-    _refuse(obstacle)
+        services.history.require_usable()
     problem = services.history.identity_problem() if services.settings.git.commit == COMMIT_TASK else None
     if problem is not None:
         raise Refusal(

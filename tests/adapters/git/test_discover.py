@@ -159,4 +159,5 @@ def test_packed_and_borrowed_objects_are_read_and_missing_ones_are_not(
 
 def test_a_working_tree_configured_as_bare_is_an_obstacle(sandbox: GitSandbox) -> None:
     sandbox.git("config", "core.bare", "true")
-    assert "git.bare" in (open_repository.obstacle(discover.find(str(sandbox.root))) or ())
+    with refusing("git.bare"):
+        open_repository.require_usable(discover.find(str(sandbox.root)))

@@ -43,7 +43,7 @@ def test_git_is_asked_once_for_conflicts_and_staged_paths(
         return read(root, arguments, **options)
 
     monkeypatch.setattr(git_program, "read", noted)
-    assert history.obstacle() is None
+    history.require_usable()
     assert history.staged(["a"]) == {}
     assert asked == ["diff-index"]
 
@@ -57,10 +57,11 @@ def test_a_missing_tree_of_head_and_a_damaged_index_are_named_before_anything_ru
     data = place.read_bytes()
     place.unlink()
     with pytest.raises(errors.Refusal, match=f"object {tree} is missing"):
-        history.obstacle()
+        history.require_usable()
     place.write_bytes(data)
     (sandbox.root / ".git/index").write_bytes(b"DIRC")
-    assert (history.obstacle() or ("",))[0] == "git.failed"
+    with refusing("git.failed"):
+        history.require_usable()
 
 
 def _two_sides(sandbox: GitSandbox) -> None:
@@ -98,11 +99,10 @@ def test_an_operation_in_progress_is_an_obstacle(sandbox: GitSandbox, history: G
         stash(sandbox)
     elif name == "git.index-locked":
         sandbox.write(".git/index.lock")
-    obstacle = history.obstacle()
-    assert obstacle is not None
-    assert obstacle[0] == (f"git.{name}-in-progress" if name in OBSTACLES else name)
-    assert "\n" not in obstacle[1]
-    assert not any(word in obstacle[1] for word in ("--abort", "--hard", "clean -", "checkout -f", "rm "))
+    with refusing(f"git.{name}-in-progress" if name in OBSTACLES else name) as refused:
+        history.require_usable()
+    words = refused.value.message
+    assert not any(word in words for word in ("\n", "--abort", "--hard", "clean -", "checkout -f", "rm "))
 
 
 def test_an_operation_in_another_worktree_is_not_an_obstacle_here(sandbox: GitSandbox, tmp_path: Path) -> None:
@@ -110,7 +110,7 @@ def test_an_operation_in_another_worktree_is_not_an_obstacle_here(sandbox: GitSa
     _two_sides(sandbox)
     sandbox.git("worktree", "add", "-q", "-b", "third", str(tmp_path / "third"))
     sandbox.try_git("merge", "side")
-    assert GitHistory(discover.find(str(tmp_path / "third"))).obstacle() is None
+    GitHistory(discover.find(str(tmp_path / "third"))).require_usable()
 
 
 def test_unreadable_formats_are_refused_in_one_line(sandbox: GitSandbox) -> None:
@@ -118,10 +118,9 @@ def test_unreadable_formats_are_refused_in_one_line(sandbox: GitSandbox) -> None
     sandbox.git("config", "core.repositoryFormatVersion", "1")
     sandbox.git("config", "extensions.unheardOf", "true")
     place = discover.find(str(sandbox.root))
-    obstacle = GitHistory(place).obstacle()
-    assert obstacle is not None
-    assert obstacle[0] == "git.unsupported-format"
-    assert "\n" not in obstacle[1]
+    with refusing("git.unsupported-format") as refused:
+        GitHistory(place).require_usable()
+    assert "\n" not in refused.value.message
     with refusing("git.unsupported-format"):
         GitTrees(place).snapshot("refs/idumb/worktrees/main/x", "before")
 
@@ -174,7 +173,7 @@ def test_variables_that_redirect_git_are_ignored(
     monkeypatch.setenv("GIT_CONFIG_KEY_0", "core.bare")
     monkeypatch.setenv("GIT_CONFIG_VALUE_0", "true")
     sandbox.write("a", "1")
-    assert history.obstacle() is None
+    history.require_usable()
     assert history.uncommitted(["a"]) == ("a",)
     made = history.make(history.tree_of(None), None, "T1", hooks=False).commit
     assert made is not None

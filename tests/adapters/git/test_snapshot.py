@@ -81,7 +81,7 @@ def test_a_snapshot_changes_nothing_of_the_user_and_runs_no_hook(
     trees.line_counts(one.tree, trees.scan())
     trees.restore(one.tree, one.tree, ["a"])
     history.uncommitted(["a"])
-    history.obstacle()
+    history.require_usable()
     history.head()
     assert not trace.exists()
     # `ledger` lets git look at refs, which may run a hook or two
