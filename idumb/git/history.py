@@ -13,10 +13,9 @@ from msgspec.structs import replace
 from pygit2.enums import SortMode
 
 from idumb.app.ports import CommitAttempt, Head, RepositoryState
-from idumb.domain import paths as path_rules
 from idumb.domain.proof.ledger import Entry
 from idumb.domain.runs import run
-from idumb.git import git_program, guarded_files, open_repository, path_state, refs, stale_locks, status, tree_objects
+from idumb.git import git_program, guarded_files, open_repository, refs, stale_locks, status, tree_objects
 from idumb.git.discover import OWN_REFS, Project, Worktree
 from idumb.git.open_repository import CheckedRepository
 from idumb.git.projects import ProjectPaths
@@ -36,7 +35,7 @@ class GitHistory:
     def __init__(
         self,
         worktree: Worktree,
-        redactor: Callable[[], Redactor] | None = None,
+        redactor: Callable[[], Redactor] = Redactor,
         project: Project | None = None,
         proof: Callable[[], Checkout] | None = None,
     ) -> None:
@@ -174,17 +173,7 @@ class GitHistory:
 
         Compare as git does, with filters applied, so that a CRLF checkout is no change.
         """
-        head, staged = status.head_tree(self.repository), status.staged(self.repository)
-        stored = [path for path in self._paths.all_to_repository(paths) if not self._is_as_in(head, staged, path)]
-        return self._paths.all_to_project(status.changed(self._worktree, stored))
-
-    def _is_as_in(self, head: str, staged: Collection[str], path: str) -> bool:
-        """Return whether a file and the index are as HEAD's tree has it, byte for byte: then git need not be asked."""
-        if path_rules.has_wildcard(path) or any(path_rules.is_below(name, path) for name in staged):
-            return False
-        found, present = tree_objects.at(self.repository, head, path), path_state.entry_below(self._worktree.root, path)
-        is_there = present is not None or os.path.lexists(os.path.join(self._worktree.root, path))
-        return found == present and is_there == (found is not None)
+        return self._paths.all_to_project(status.changed(self._worktree, self._paths.all_to_repository(paths)))
 
     def make(
         self, tree: str, head: str | None, message: str, *, hooks: bool, wrote: Callable[[str], bool] = lambda _: False
@@ -201,8 +190,7 @@ class GitHistory:
         text = message.rstrip()
         if self._project.folder and _TRAILER.match(text.rpartition("\n")[2]):
             message = f"{text}\n{_PROJECT}: {self._project.folder}\n"  # two projects may have a phase 1
-        if self._redactor is not None:
-            message = self._redactor().redact(message)
+        message = self._redactor().redact(message)
         commits, own = Commits(self.repository, self._proof), _trailers(message)
         made = commits.make(tree, head, message, hooks=hooks and not unrun)
         said = message if made.commit is None else self.repository[made.commit].message
