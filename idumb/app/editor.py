@@ -312,6 +312,6 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
             "attempt": task_state.attempt.number,
             "kept": services.history.kept(name) or "",
             "put_back": touched,
-            "next": [Action.of("start", task_id), Action.of("skip", task_id, "--why", REASON)],
+            "next": next_steps.of_run(services, contract, state, schedule.statuses(contract, state), task_id),
         }
     )
