@@ -55,6 +55,7 @@ def test_accept_leaves_what_the_user_staged(prepared: Prepared) -> None:
     assert [project.repo.git("show", f"{place}:a.txt") for place in ("HEAD", "")] == ["bad", "staged"]
 
 
+@pytest.mark.nightly
 def test_accept_takes_the_work_of_a_person_as_it_is_in_the_working_tree(project: Project) -> None:
     built_by_hand(project, "create `a.txt`", {"a.txt": "mine\n"})
     project.repo.write("a.txt", "better\n")

@@ -147,18 +147,6 @@ def test_init_proposes_the_folders_of_installed_dependencies(sandbox: GitSandbox
     assert answer.data["provided"] == ["node_modules"]
     assert "  provide: [node_modules]" in project.read(".idumb/config.yaml")
     assert project.json("init").data["provided"] == []
-    project.plan(
-        [
-            task(
-                "T1-01",
-                files="create `a.txt`",
-                check="test -s node_modules/a/index.js && echo x > node_modules/b",
-                steps=[write("a.txt", "x\n")],
-            )
-        ]
-    )
-    assert project.execute("--no-verify").code == 0
-    assert not project.exists("node_modules/b")
 
 
 def test_init_proposes_what_installs_dependencies(sandbox: GitSandbox) -> None:

@@ -204,6 +204,7 @@ def test_a_clone_that_nobody_can_write_is_proven(clone: Project) -> None:
     permissions.call_obeying(prove_it)
 
 
+@pytest.mark.nightly
 def test_what_the_clone_borrows_from_the_working_tree_is_named(project: Project) -> None:
     """Whether the log or HEAD says what to prove."""
     project.configure("checkout: {provide: [data.log]}\n")
@@ -240,6 +241,7 @@ def test_a_task_without_a_commit_is_not_proven(project: Project) -> None:
         assert project.quick("prove", f"--commit={name}", "--json").data["commit"] == project.repo.head()
 
 
+@pytest.mark.nightly
 def test_after_a_squash_the_refusal_names_the_proof_of_head(project: Project) -> None:
     project.repo.git("switch", "--quiet", "-c", "feature")
     done(project, making("T1-01", "a.txt"), head=HEAD.partition(",")[0] + "]\n")  # without the opinion it is verified

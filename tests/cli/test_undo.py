@@ -140,6 +140,7 @@ def test_without_operations_there_is_nothing_to_undo(project: Project) -> None:
     assert (answer.code, answer.error["code"], answer.error["hint"]) == (4, "undo.no-such-operation", "idumb log")
 
 
+@pytest.mark.nightly
 def test_undo_of_a_run_of_which_an_amendment_left_no_task_says_what_it_was_asked_for(project: Project) -> None:
     project.plan([failing_task("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
     assert project.execute("--max-attempts", "1").code == 1
