@@ -304,7 +304,7 @@ def _set_up(repo: GitSandbox, files: Mapping[str, str | bytes], *, commit: bool)
     project = Project(repo, repo.root)
     if commit:
         repo.commit("first")
-    assert project.idumb("init").code == 0
+    assert project.quick("init").code == 0
     if commit:
         project.commit_own()
     return project
