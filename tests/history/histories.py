@@ -1,10 +1,10 @@
-"""Histories of everything legal in a file system and git that breaks programs, and random ones."""
+"""Histories of names and subjects that break programs, and of files, links and ignore rules that trade places."""
 
 from __future__ import annotations
 
 import os
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -52,20 +52,6 @@ ODD_NAMES = (
     "*",
 )
 
-BYTES = {
-    "all.bin": bytes(range(256)) * 3,
-    "mixed.txt": b"one\r\ntwo\nthree\rfour",
-    "no-newline.txt": b"no newline",
-    "empty": b"",
-    "utf16.txt": "hé\n".encode("utf-16"),
-    "separators.txt": "a\u2028b\u0085c\u2029d\x0be\x0cf".encode(),
-    "fence.md": b"```yaml steps\n- x\n```\n<!-- open\n~~~~\n",
-    "frontmatter.md": b"---\ntype: plan\n---\n",
-    "ident.txt": b"$Id$ $Id: 12 $\n",
-    "conflict.txt": b"<<<<<<< a\n=======\n>>>>>>> b\n",
-    "idumb.txt": b"Idumb-Task: T1-01\n",
-}
-
 
 @dataclass(frozen=True, slots=True)
 class History(GitSandbox):
@@ -88,79 +74,12 @@ class History(GitSandbox):
         self.steps.append((title, rollback_user.look(self.root)))
 
 
-def any_bytes(repo: History) -> None:
-    repo.note("bytes of every kind", {f"bytes/{name}": data for name, data in BYTES.items()})
-    turned = {f"bytes/{name}": data[::-1] + b"\0\xff\r" for name, data in BYTES.items()}
-    repo.note("bytes turned around", turned)
-    repo.note("bytes all gone", dict.fromkeys(turned, b""))
-
-
 def names(repo: History) -> None:
     repo.note("odd names", {name: os.fsencode(name) + b"\n" for name in ODD_NAMES})
     for name in ODD_NAMES:
         repo.write(name, os.fsencode(name) + b" again\n", mode=0o755)
     repo.note("odd names, changed and made programs")
     repo.note("odd names gone", dict.fromkeys(ODD_NAMES))
-
-
-def modes(repo: History) -> None:
-    repo.write("modes/tool.sh", "#!/bin/sh\n")
-    repo.write("modes/data", "data\n", mode=0o755)
-    repo.note("two modes")
-    (repo.root / "modes/tool.sh").chmod(0o755)
-    (repo.root / "modes/data").chmod(0o644)
-    repo.note("modes swapped, bytes unchanged")
-    repo.write("modes/tool.sh", "#!/bin/sh\necho\n", mode=0o644)
-    repo.note("mode and bytes")
-
-
-def swaps(repo: History) -> None:
-    repo.note("a file", {"swap": "a file\n"})
-    repo.note("the file is a folder", {"swap": None, "swap/a": "1\n", "swap/b/c": "2\n", "swap/b/d/e": "3\n"})
-    repo.remove("swap")
-    repo.note("the folder is a file", {"swap": "a file again\n"})
-    repo.note("deep", {"swap": None, "swap/a/b/c/d": "deep\n"})
-    repo.remove("swap/a")
-    repo.note("a file where a deep folder was", {"swap/a": "up\n"})
-
-
-def links(repo: History) -> None:
-    repo.link("links/to-file", "../README.md")
-    repo.link("links/to-folder", "../kept")
-    repo.link("links/dangling", "no/such/place")
-    repo.link("links/odd name", "tar get\nwith newline\udcff")
-    repo.link("links/itself", "itself")
-    repo.note("links")
-    repo.change(dict.fromkeys(("links/to-file", "links/to-folder", "links/dangling")))
-    repo.write_all({"links/to-file": "now a file\n", "links/to-folder/file": "now a folder\n"})
-    repo.link("links/dangling", "elsewhere")
-    repo.note("links become file and folder, one points elsewhere")
-    repo.change({"links/to-file": None, "links/to-folder": None})
-    repo.link("links/to-file", "../README.md")
-    repo.link("links/to-folder", "../kept")
-    repo.note("file and folder become links")
-    repo.change({"links/to-file": None, "links/to-file/below": "x\n", "kept": None})
-    repo.link("kept", "links")
-    repo.note("a link becomes a folder, and a folder of the base a link")
-    repo.note("links gone", {"links": None})
-    repo.note("folder back", {"kept": None, "kept/file.txt": "kept\n"})
-
-
-def ignored(repo: History) -> None:
-    rules = {".gitignore": "*.log\nbuild/\n/secret*\n"}
-    repo.note("ignored files that are tracked", {**rules, "build/out.txt": "out\n", "a.log": "log\n"})
-    more = {"b.log": "new\n", "build/more/x.txt": "x\n", "secret[1]": "s\n", "a.log": "log 2\n"}
-    repo.note("more of them, one with brackets", more)
-    repo.note("everything is ignored", {".gitignore": "*\n", "everything-is-ignored.txt": "x\n"})
-    repo.note("a nested .gitignore", {"sub/.gitignore": "!*\n", "sub/inside.txt": "x\n"})
-    repo.note("nothing is ignored", {".gitignore": None, "b.log": None})
-    repo.note(".gitignore is a folder", {".gitignore/file": "x\n"})
-    repo.remove(".gitignore")
-    repo.link(".gitignore", "README.md")
-    repo.note(".gitignore is a link")
-    repo.remove(".gitignore")
-    repo.note("dot files ignored, idumb's own with them", {".gitignore": ".*\n!.gitignore\n"})
-    repo.note("and not", {".gitignore": None})
 
 
 def subjects(repo: History) -> None:
@@ -187,32 +106,15 @@ SUBJECTS = (
 )
 
 
-def everything_goes(repo: History) -> None:
-    for entry in sorted(repo.root.iterdir()):
-        if entry.name != ".git":
-            repo.remove(entry.name)
-    repo.note("everything is deleted")
-    repo.note("and back", {"README.md": "# Back\n"})
-
-
-CHAPTERS: tuple[Callable[[History], None], ...] = (
-    any_bytes,
-    names,
-    modes,
-    swaps,
-    links,
-    ignored,
-    subjects,
-    everything_goes,
-)
-
-
 _NAMES = (
     *("a", "a/b", "b/c/d", "c d", "d", "d/e", "d/f/g", "é", "[z]", "`t`", "nl\nx", "\udcff"),
     *(".gitignore", "x.log", "sub/.gitignore", "sub/y.log", ".env"),
 )
 _TARGETS = ("a", "nowhere", "d", "./x", "é", ".")
-_DATA = (b"", b"x\n", b"a\r\n", b"\x00\xff\r", b"*.log\n", b"!*.log\n*\n", b"d\nsub\n")
+_DATA = (
+    *(b"", b"x\n", b"a\r\n", b"\x00\xff\r", b"*.log\n", b"!*.log\n*\n", b"d\nsub\n"),
+    *(bytes(range(256)), b"$Id: 12 $\n", b"<<<<<<< a\n=======\n>>>>>>> b\n", b"```yaml steps\n- x\n```\n<!-- open\n"),
+)
 
 
 def grow(repo: History, seed: int, count: int) -> None:
