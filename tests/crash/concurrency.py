@@ -114,10 +114,12 @@ def plant(fault: str) -> None:
     event_log._require_fence = lambda *_: None
 
 
-def mixed(scene: Scene, trees: Sequence[Project], chance: random.Random, *, plant: str = "") -> list[CommandRun]:
-    """Run all processes at once; each runs a few commands, one after the other."""
+def mixed(
+    scene: Scene, trees: Sequence[Project], chance: random.Random, each: int = EACH, *, plant: str = ""
+) -> list[CommandRun]:
+    """Run all processes at once; each begins the phase and then runs a few other commands, one after the other."""
     first = [] if plant else [COMMANDS[0]]
-    rows = [[*first, *(chance.choice(COMMANDS) for _ in range(EACH))] for _ in range(PROCESSES)]
+    rows = [[*first, *(chance.choice(COMMANDS) for _ in range(each))] for _ in range(PROCESSES)]
     if plant:
         rows = [[COMMANDS[0], COMMANDS[3]] for _ in range(PROCESSES)]
     answers: list[CommandRun] = []
@@ -294,7 +296,7 @@ def mixed_runs(scene: Scene, trees: Sequence[Project]) -> list[CommandRun]:
 
 def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
     scene = Scene(folder)
-    most = PROCESSES if size != PROGRAMME.push else PROCESSES // 2
+    most, each = (PROCESSES, EACH) if size != PROGRAMME.push else (PROCESSES // 2, 1)
     for number in range(size or 0):
         chance = random.Random(f"{seed} {number}")
         turn = (number + seed) % 5
@@ -306,7 +308,7 @@ def run(size: int | None, seed: int, folder: Path, tally: Tally) -> None:
             tally.note("commands", count)
         else:
             trees = scene.copy(count)
-            runs = mixed(scene, trees, chance)
+            runs = mixed(scene, trees, chance, each)
             problems = [*check(trees, runs), *come_to_rest(scene, trees)]
         for kind, words in problems:
             tally.fail(kind, name, words)

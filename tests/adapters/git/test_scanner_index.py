@@ -60,7 +60,7 @@ def test_wherever_an_index_of_ours_was_cut_off_no_file_is_overlooked(sandbox: Gi
     tree = trees.scan(["ignored"])
     index = sandbox.git_dir / "idumb/shadow/main/index"
     whole = index.read_bytes()
-    for length in range(seed.one_of(range(15), "length of an index"), len(whole), 15):
+    for length in range(seed.one_of(range(41), "length of an index"), len(whole), 41):
         index.write_bytes(whole[:length])
         assert (trees if length % 2 else trees_of(sandbox)).scan(["ignored"]) == tree, length
 
