@@ -215,7 +215,7 @@ def partial_run() -> Log:
     log.evidence("T1-02", "AC-1", "failed", 2, command="pytest -q -k unique", output="E  two are equal\n1 failed\n")
     log.fail("T1-02", "no attempt is left", "src/models.py", number=2, deviations=["undeclared file: notes.txt"])
     log.complete("T1-04", "README.md")
-    log.add("decision.asked", "T1-05", id="d1", kind="decision", what="Which name?", why="two fit", choices=[])
+    log.add("decision.asked", "T1-05", id="d1", task="T1-05", kind="decision", what="Which name?", why="", choices=[])
     log.add("task.waiting", "T1-05", reason="waits for an answer", decisions=["d1"])
     log.add("run.failed", reason="T1-02 failed")
     return log
