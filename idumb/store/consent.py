@@ -129,7 +129,7 @@ class FileConsentStore:
         """Return the approval of a signed file; other content is ignored."""
         try:
             with open(os.path.expanduser(path), "rb") as stream:
-                record = canonical_json.decode(stream.read(_LARGEST + 1)[:_LARGEST])
+                record = canonical_json.decode(stream.read(_LARGEST))
         except OSError as problem:
             raise _unreadable(path, problem.strerror or str(problem)) from problem
         except ValueError:

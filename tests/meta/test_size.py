@@ -8,7 +8,7 @@ BUDGETS = {
     "domain": 7_871,
     "markdown": 6_369,
     "app, engine rooms": 6_947,
-    "app, use cases": 7_924,
+    "app, use cases": 7_918,
     "composition": 681,
     "cli, views": 4_213,
     "see and steer": 1_941,

@@ -13,9 +13,10 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from idumb.app.consent import phase_grants
-from idumb.app.contract import contract_versions, loading, plan_checks
+from idumb.app.contract import contract_versions, loading
 from idumb.app.core.services import Result, Services, same_command
 from idumb.app.planning import draft_plan, phase_context
+from idumb.app.planning.draft_plan import PlanFile
 from idumb.app.planning.phase_context import PhaseLocation
 from idumb.app.review import amend, check_plan
 from idumb.app.session import operation
@@ -24,7 +25,6 @@ from idumb.domain.action import Action
 from idumb.domain.amendment import Amendment
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
-from idumb.domain.finding import ERROR, Finding
 from idumb.domain.grant import LIVE
 from idumb.domain.plans import new_task
 from idumb.domain.plans.new_task import NewTask, PlacedTask
@@ -197,33 +197,23 @@ def _placed(services: Services, contract: Contract, plan: Plan, request: Additio
 
 def _written(services: Services, contract: Contract, plan: Plan, text: str, data: dict[str, Any]) -> Result:
     """Add the tasks to a plan that never ran. An approval of it ends, as after every change of a plan."""
-    sources = dict(services.plans.plans(contract.folder))
-    contract_versions.require_bytes(contract, tuple(sources.items()))
-    before = sources[plan.path]
-    changed = services.plans.amended(before, plan.path, (Amendment(amendment.ADD, None, text),))
-    data["findings"] = [finding.as_dict() for finding in _new_findings(services, contract, plan.path, changed)]
-    if any(row["severity"] == ERROR for row in data["findings"]):
+    file = PlanFile(phase_context.locate(services, contract.phase), plan.plan, plan.path)
+    added = (Amendment(amendment.ADD, None, text),)
+    changed = services.plans.amended(services.plans.read(plan.path), plan.path, added).decode("utf-8")
+    draft = draft_plan.judge(services, file, changed)
+    data["findings"] = [finding.as_dict() for finding in draft.findings]
+    if not draft.legal:
         return draft_plan.illegal(data, f"The phase would not be valid with the new task; {plan.path} was not changed.")
     approval = phase_grants.newest_approval(services, contract)
     contract_versions.require_file(services, plan.path, contract.phase)
     with operation.owned(services, "plan add-task") as owned:
         owned.record()
         contract_versions.require_bytes(contract, services.plans.plans(contract.folder))
-        services.files.write_source(plan.path, changed.decode("utf-8"))
+        services.files.write_source(plan.path, changed)
         services.trees.force((plan.path,))
     was_approved = approval is not None and approval["standing"] == LIVE
     following = "approve" if was_approved else "execute-phase"
     return Result({**data, "next": [Action.of(following, contract.phase), Action.of("check-plan", contract.phase)]})
-
-
-def _new_findings(services: Services, contract: Contract, path: str, changed: bytes) -> list[Finding]:
-    """Return the findings that the phase has only with the changed plan."""
-    sources = {**dict(services.plans.plans(contract.folder)), path: changed}
-    loaded = loading.load_sources(services, contract.phase, contract.folder, [*sources.items()])
-    present = loading.load_phase(services, contract.phase)
-    known = {(f.code, f.message) for f in plan_checks.findings(services, present)}
-    findings = plan_checks.findings(services, loading.with_links(services, loaded))
-    return [f for f in findings if f.severity == ERROR or (f.code, f.message) not in known]
 
 
 def _template(services: Services, name: str, shipped: Shipped) -> str:

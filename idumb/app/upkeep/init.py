@@ -106,9 +106,10 @@ def init(services: Services, templates: Mapping[str, str], folder: str = TOP) ->
     report = _import_files(services)
     data: dict[str, Any] = {"created": created, "kept": kept, "taken_over": report, "next": [Action("next")]}
     data |= {"root": services.root, "folder": folder, "project": services.folder or TOP}
-    is_new = CONFIGURATION in created
-    found = {"provided": list(provided), "proposed": proposed, "checkers": {n: list(c) for n, c in checkers.items()}}
-    return Result({**data, **{name: value if is_new else type(value)() for name, value in found.items()}})
+    if CONFIGURATION in kept:  # what it would propose is not in it
+        return Result({**data, "provided": [], "proposed": [], "checkers": {}})
+    checked = {name: list(labels) for name, labels in checkers.items()}
+    return Result({**data, "provided": list(provided), "proposed": proposed, "checkers": checked})
 
 
 def _installations(services: Services) -> tuple[project_files.Proposal, ...]:
