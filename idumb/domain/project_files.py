@@ -157,9 +157,8 @@ FILES = tuple(dict.fromkeys([*(name for row in _ROWS for name in row.files), _MA
 
 
 class Proposal(NamedTuple):
-    """What installs the dependencies that `manifest` names. `folder` is "" if checks can see them anyway."""
+    """What installs dependencies. `folder` is "" if checks can see them anyway."""
 
-    manifest: str
     commands: tuple[str, ...]
     folder: str
 
@@ -168,7 +167,7 @@ def proposals(present: Collection[str], read: Callable[[str], str]) -> tuple[Pro
     """Return how to install the dependencies of a project that has the files `present`, some of FILES."""
     chosen = tuple(_of_rows(present, read))
     target = _TARGETS.search(read(_MAKEFILE)) if _MAKEFILE in present and not chosen else None
-    return chosen if target is None else (Proposal(_MAKEFILE, (f"make {target[1]}",), ""),)
+    return chosen if target is None else (Proposal((f"make {target[1]}",), ""),)
 
 
 def _of_rows(present: Collection[str], read: Callable[[str], str]) -> Iterator[Proposal]:
@@ -177,7 +176,7 @@ def _of_rows(present: Collection[str], read: Callable[[str], str]) -> Iterator[P
         key = row.folder or row.files[0]
         if key not in taken and set(row.files) <= set(present) and re.search(row.names, read(row.files[0])):
             taken.add(key)
-            yield Proposal(row.files[0], row.commands, row.folder)
+            yield Proposal(row.commands, row.folder)
 
 
 Section = CheckSettings | CheckoutSettings
