@@ -21,24 +21,23 @@ PLACEHOLDER = re.compile(r"\s*(?:TBD|TODO|FIXME|XXX|COMMAND|\?\?\?|\.\.\.|…|<[
 """How a command begins that is still to be written."""
 
 
-def hidden_failures(case: Case) -> Hits:
-    """Find checks that pass although their program fails, such as `pytest | tee log` and `npm test || true`."""
+def passing_anyway(case: Case) -> Hits:
+    """Find checks that pass although their program fails (`pytest | tee log`), or whatever the work is.
+
+    The latter are `true`, `test -n x`, and `! grep -q x` in a missing file.
+    """
+    makes = paths.cover([path for _, task in case.pairs for path in ledger.written_paths(task.files)])
     for plan, task, check in _judging(case):
         if hidden := empty_checks.hidden_failure(check.command):
             words = {"program": wording.short(hidden.command), "by": wording.short(hidden.by)}
-            yield plan, task, check.hit(words)
-
-
-def cannot_fail(case: Case) -> Hits:
-    """Find checks that pass whatever the work is, such as `true`, `test -n x` and `! grep -q x` in a missing file."""
-    makes = paths.cover([path for _, task in case.pairs for path in ledger.written_paths(task.files)])
-    for plan, task, check in _judging(case):
-        why = "" if empty_checks.hidden_failure(check.command) else empty_checks.why_sure(check.command)
+            yield plan, task, check.hit(words)._replace(code="check.hidden-failure")
+            continue
+        why = empty_checks.why_sure(check.command)
         missing = [path for path in empty_checks.must_lack(check.command) if not makes(path)]
         if case.present is not None and missing and case.present.on_disk.isdisjoint(missing):
             why = f"{missing[0]} does not exist, and no task creates it"
         if why:
-            yield plan, task, check.hit({"why": why})
+            yield plan, task, check.hit({"why": why})._replace(code="check.cannot-fail")
 
 
 def of_other_tasks(case: Case) -> Hits:
