@@ -31,6 +31,8 @@ from idumb.domain.settings import Binding
 _TOOL, _NATIVE, _PROMPTED = "tool", "native", "prompted"
 _OF_ENVIRONMENT = "environment"
 _PACKAGE = "pydantic_ai"
+_RESPONSES = ("openai:", "openai-responses:")
+_UNREADABLE = frozenset({agent.NETWORK, agent.MALFORMED})
 _CONNECT = 30.0  # seconds
 _STOPPED: Mapping[str, tuple[str, str]] = {
     "content_filter": ("the model declined", agent.DECLINED),
@@ -201,6 +203,12 @@ class _Conversation:
         try:
             return self._judged(await self._answer())
         except Ended as early:
+            if (
+                self._options.base_url
+                and self._options.names[0].startswith(_RESPONSES)
+                and early.failure in _UNREADABLE
+            ):
+                early.message += "; for Chat Completions write openai-chat:NAME"
             return early
         finally:
             counted = self._counted
