@@ -122,8 +122,7 @@ def _with_changes_of_hooks(context: RunContext, attempt: Attempt, changed: str, 
     if attempt.proven is not None:
         proven = trees.overlay(changed, attempt.proven, context.state.uncommitted())
         attempt = judge.prove_again(context, replace(attempt, proven=proven), proven)
-    again = (*steps.in_tree(context, attempt, attempt.candidate),)
-    attempt = replace(attempt, evidence=(*attempt.evidence, *again))
+    attempt = replace(attempt, evidence=(*attempt.evidence, *steps.evidence_of(context, attempt)))
     failed = [e.subject for e in attempt.evidence if e.result in evidence.BROKEN and e not in before.evidence]
     if failed:
         words = f"a hook changed its files after the proof, and then {wording.listed(failed)} failed"

@@ -51,18 +51,6 @@ def evidence_of(context: RunContext, attempt: Attempt) -> Iterator[Evidence]:
             )
 
 
-def in_tree(context: RunContext, attempt: Attempt, tree: str) -> Iterator[Evidence]:
-    """Return the evidence again, with the files of another tree, after something changed them."""
-    if any(e.result == evidence.TOLERATED for e in attempt.evidence):
-        return
-    later = replace(attempt, candidate=tree)
-    for criterion in (c for c in attempt.task.acceptance if c.proof == STEPS):
-        for step in attempt.task.steps:
-            wrong = _wrong_bytes(context, later, step)
-            result, words = (evidence.FAILED, f": {wrong}") if wrong else (evidence.PASSED, "")
-            yield Evidence(criterion.id, f"{criterion.text}{words}", result, tree=tree)
-
-
 def _step_result(context: RunContext, attempt: Attempt, step: Step, record: StepRecord | None) -> tuple[str, str]:
     if record is None:
         return evidence.FAILED, "the step was not made"
