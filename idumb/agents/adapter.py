@@ -90,7 +90,7 @@ class Equipment(Struct, frozen=True):
 
 
 class Adapter:
-    """One adapter that idumb ships, with one binding. Subclasses define `name` and `run`."""
+    """One adapter that idumb ships, with one binding, whose adapter is its `name`. Subclasses define `run`."""
 
     version = FORMAT
     continues = True
@@ -98,6 +98,7 @@ class Adapter:
     """The options of a binding: the values of each, or their type."""
 
     def __init__(self, binding: Binding, equipment: Equipment) -> None:
+        self.name = binding.adapter
         self._binding = binding
         self._equipment = equipment
         self._redact = equipment.redact

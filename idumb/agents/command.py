@@ -21,7 +21,6 @@ PROMPT_FILE = "{prompt_file}"
 class CommandAgent(ProgramAgent):
     """Starts `binding.argv` for each request. The program gets no more variables than the equipment allows."""
 
-    name = "command"
     capabilities = Capabilities(reports_progress=True, sandboxed=True)
 
     def describe(self) -> Sequence[str]:

@@ -37,7 +37,6 @@ _DONE, _FAILED = "done", "failed"
 class HandoffAgent(Adapter):
     """Puts handoffs into the equipment's folder, unless the binding names another."""
 
-    name = "handoff"
     options = MappingProxyType({"folder": str, "wait": object})
 
     def describe(self) -> Sequence[str]:
@@ -251,7 +250,7 @@ class HumanAgent(Adapter):
 
     def __init__(self, binding: Binding, equipment: Equipment) -> None:
         super().__init__(binding, equipment)
-        self.name, self.capabilities = binding.adapter, BUILT_IN[binding.adapter]
+        self.capabilities = BUILT_IN[binding.adapter]
 
     def run(self, request: AgentRequest) -> AgentResult:
         """Return the outcome of the answer: a choice that refuses fails, as what is none; any other completes."""

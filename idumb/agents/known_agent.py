@@ -91,7 +91,6 @@ class KnownProgram(ProgramAgent):
 
     def __init__(self, binding: Binding, equipment: Equipment, known: KnownAgent) -> None:
         super().__init__(binding, equipment)
-        self.name = binding.adapter
         self._known = known
         with contextlib.suppress(AdapterError):
             self.version = f"{FORMAT} {installed_version(self.describe()[0])}".strip()

@@ -73,7 +73,6 @@ class Ended(Exception):
 class ModelAgent(Adapter):
     """Asks `binding.model`. It sees only the binding's own variables, of which one is the key."""
 
-    name = "model"
     options = MappingProxyType(
         {
             **dict.fromkeys(("base_url", "key"), str),

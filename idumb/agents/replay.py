@@ -17,7 +17,6 @@ from idumb.domain.errors import AdapterError, Refusal
 class ReplayAgent(Adapter):
     """Replays `binding.options.run`. Without recordings in the equipment it can only be inspected."""
 
-    name = "replay"
     options = MappingProxyType({"run": str})
 
     def describe(self) -> Sequence[str]:

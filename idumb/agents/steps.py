@@ -46,7 +46,6 @@ class Reply(Struct, frozen=True):
 class StepsAgent(Adapter):
     """Runs `task.steps` in order. The first failure ends the attempt unless the step sets `continue_on_error`."""
 
-    name = STEPS
     continues = False
     capabilities = BUILT_IN[STEPS]
 

@@ -99,9 +99,7 @@ def test_a_builder_edits_its_task_s_files_with_tools(server: ChatServer, tmp_pat
 
 
 @needs_extra
-@pytest.mark.parametrize(
-    "response", [chat_server.error(404, "no"), chat_server.Response(b"{}"), chat_server.error(501)]
-)
+@pytest.mark.parametrize("response", [chat_server.error(404), chat_server.Response(b"{}"), chat_server.error(501)])
 def test_a_server_with_only_chat_completions_gets_a_hint_what_to_configure(
     server: ChatServer, tmp_path: Path, response: chat_server.Response
 ) -> None:
