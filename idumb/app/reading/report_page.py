@@ -224,8 +224,8 @@ def _unproven(state: RunState, cards: tuple[Card, ...]) -> Iterator[tuple[str, s
             if row["result"] != evidence.PASSED and (row["result"] in _WHY_NOT or row["proof"] == CHECK):
                 yield f"{card.task.id} {row['id']}", _WHY_NOT.get(row["result"], row["result"])
     record = state.verification or {}
-    for row in record.get("unproven", ()):
-        yield (row, "") if isinstance(row, str) else (str(row.get("subject", row)), str(row.get("reason", "")))
+    for text in record.get("unproven", ()):
+        yield text, ""
     if not record:
         yield f"phase {state.phase}", "the phase was not verified"
 
