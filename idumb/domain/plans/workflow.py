@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from msgspec import Meta, Struct, convert, field
 from msgspec.structs import replace
 
+from idumb.domain import replies
 from idumb.domain.plans.expression import BOOLEAN, INTEGER, LIST, NUMBER, TEXT, Expression, evaluate
 
 if TYPE_CHECKING:
@@ -190,14 +191,13 @@ def from_json(declared: Value, value: Any) -> Any:
 
 def schema(outputs: Iterable[Value]) -> dict[str, Any]:
     """Return the JSON Schema of an agent's answer with these outputs."""
-    types: dict[str, dict[str, Any]] = {LIST: {"type": "array", "items": {"type": "string"}}, TEXT: {"type": "string"}}
+    types = {LIST: replies.list_of(replies.TEXT), TEXT: replies.TEXT}
     properties: dict[str, Any] = {}
     for output in outputs:
-        kind: dict[str, Any] = dict(types.get(output.type, {"type": output.type}))
-        if output.type == CHOICE:
-            kind = {"type": "string", "enum": list(output.choices)}
-        properties[output.name] = {**kind, **({"description": output.description} if output.description else {})}
-    return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
+        kind = types.get(output.expression_type, {"type": output.type})
+        more = {"enum": list(output.choices), "description": output.description}
+        properties[output.name] = {**kind, **{name: value for name, value in more.items() if value}}
+    return replies.object_of(**properties)
 
 
 def by_steps(findings: Iterable[Finding], tasks: Iterable[Task]) -> list[Finding]:

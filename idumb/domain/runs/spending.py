@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import astuple
+from msgspec.structs import asdict, astuple
 
 from idumb.domain.agent import Usage
 from idumb.domain.settings import Ceiling
@@ -64,16 +64,8 @@ def total(parts: Iterable[Spent]) -> Spent:
 
 def add_usage(first: Usage, second: Usage) -> Usage:
     """Add the usage of two calls; unknown only if both are."""
-
-    def plus(a: float | None, b: float | None) -> float | None:
-        return b if a is None else a if b is None else a + b
-
-    tokens_in, tokens_out = plus(first.tokens_in, second.tokens_in), plus(first.tokens_out, second.tokens_out)
-    return Usage(
-        None if tokens_in is None else int(tokens_in),
-        None if tokens_out is None else int(tokens_out),
-        plus(first.cost_usd, second.cost_usd),
-    )
+    pairs: Iterable[tuple[Any, Any]] = zip(astuple(first), astuple(second), strict=True)
+    return Usage(*(b if a is None else a if b is None else a + b for a, b in pairs))
 
 
 class CeilingReached(Struct, frozen=True):
@@ -115,13 +107,9 @@ def is_blind(ceiling: Ceiling, spent: Spent) -> bool:
 
 
 def remaining(ceiling: Ceiling, spent: Spent) -> Ceiling:
-    """Return what remains, at least zero."""
-    return Ceiling(
-        None if ceiling.attempts is None else max(0, ceiling.attempts - spent.attempts),
-        None if ceiling.seconds is None else max(0, int(ceiling.seconds - spent.seconds)),
-        None if ceiling.tokens is None else max(0, ceiling.tokens - spent.tokens),
-        None if ceiling.cost_usd is None else max(0.0, round(ceiling.cost_usd - spent.cost_usd, 9)),
-    )
+    """Return what remains, at least zero; only money has decimals."""
+    rest = {name: most - getattr(spent, name) for name, most in asdict(ceiling).items() if most is not None}
+    return Ceiling(**{name: max(0, round(left, 9) if name == "cost_usd" else int(left)) for name, left in rest.items()})
 
 
 def lowest(ceilings: Iterable[Ceiling]) -> Ceiling:
