@@ -60,7 +60,7 @@ class Kind(NamedTuple):
     @property
     def remedy(self) -> str:
         """Return what happened and what fixes it, for a person who looks at the failed task later."""
-        fix = self.fix.replace("$install", "Install its program").replace("$login", "Start it once and log in")
+        fix = self.fix.format(install="Install its program", login="Start it once and log in")
         what = self.says if self.says[:1].isupper() else f"The agent {self.says}"
         return f"{what}: {fix[0].lower()}{fix[1:]}." if fix else ""
 
@@ -68,8 +68,8 @@ class Kind(NamedTuple):
 _CONFIG = ".idumb/config.yaml"
 # fmt: off
 KINDS: Mapping[str, Kind] = {
-    agent.MISSING: Kind(SYSTEM, "cannot be started", "$install", stops=True),
-    agent.NOT_LOGGED_IN: Kind(SYSTEM, "is not logged in", "$login", stops=True),
+    agent.MISSING: Kind(SYSTEM, "cannot be started", "{install}", stops=True),
+    agent.NOT_LOGGED_IN: Kind(SYSTEM, "is not logged in", "{login}", stops=True),
     agent.UNKNOWN_MODEL: Kind(SYSTEM, "does not know the model that it is configured for",
                               f"Correct or omit `model` in {_CONFIG}", stops=True, again=CONFIGURATION),
     agent.DECLINED: Kind(PERMANENT, "declined the work",
@@ -168,13 +168,8 @@ def failure_message(kind: str, name: str, argv: Sequence[str], message: str, go_
     """
     row = KINDS[kind]
     program = argv[0].rsplit("/", 1)[-1] if argv else name
-    words = {
-        "$install": f"Install it: {command}" if (command := install_command(program)) else f"Install {program}",
-        "$login": how_to_log_in(program),
-    }
-    fix = f"{row.fix}, then {go_on}"
-    for place, text in words.items():
-        fix = fix.replace(place, text)
+    install = f"Install it: {known}" if (known := install_command(program)) else f"Install {program}"
+    fix = f"{row.fix.format(install=install, login=how_to_log_in(program))}, then {go_on}"
     return FailureMessage(kind, f"{name} {row.says}" + (f": {message}" if message else ""), fix)
 
 
