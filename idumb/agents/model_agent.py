@@ -10,6 +10,7 @@ import asyncio
 import importlib
 import importlib.util
 import inspect
+import ipaddress
 import json
 import time
 from collections.abc import Mapping, Sequence
@@ -374,4 +375,9 @@ def _require_safe(address: str, *, plain: bool) -> None:
 
 
 def _is_loopback(host: str) -> bool:
-    return host in {"localhost", "::1"} or (host.startswith("127.") and host.replace(".", "").isdigit())
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
