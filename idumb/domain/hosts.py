@@ -8,12 +8,13 @@ code.visualstudio.com/docs (a user's own prompt files are in the profile of VS C
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping
 
 from msgspec import Struct
+
+from idumb.domain.envelope import text_digest
 
 PREFIX = "idumb-"
 _ALL = "what the user wrote with this command"
@@ -149,14 +150,14 @@ def read(name: str, text: str) -> Command:
 def installed(host: Host, command: Command, version: str) -> str:
     """Return the whole file, with a line that records the version and a digest of the content."""
     text = host.form(command)
-    mark = f"idumb:installed {version} sha256:{_digest(text)}"
+    mark = f"idumb:installed {version} sha256:{text_digest(text)}"
     return f"{text}# {mark}\n" if host.form is toml else f"{text}<!-- {mark} -->\n"
 
 
 def version_of(text: str) -> str | None:
     """Return the version that wrote a file; None if idumb did not write it or it was changed since."""
     marks = _MARK.findall(text)
-    if len(marks) != 1 or _digest(_MARK.sub("", text)) != marks[0][1]:
+    if len(marks) != 1 or text_digest(_MARK.sub("", text)) != marks[0][1]:
         return None
     return str(marks[0][0])
 
@@ -164,7 +165,3 @@ def version_of(text: str) -> str | None:
 def is_marked(text: str) -> bool:
     """Whether idumb wrote a file, even if it was changed since."""
     return _MARK.search(text) is not None
-
-
-def _digest(text: str) -> str:
-    return hashlib.sha256(text.encode("utf-8", "surrogateescape")).hexdigest()

@@ -52,7 +52,7 @@ _TABLE: Mapping[str, str] = {
     SURE: ": echo printf seq sleep true yes",
     ARRANGE: ". alias cd chmod command cp declare export kill killall ln local ls mkdir mv pkill popd pushd pwd read"
              " readonly rm rmdir set shopt source stty touch ulimit umask unset wait",
-    LAUNCHER: "busybox command env exec ionice nice nohup setsid stdbuf sudo time timeout watch xargs xvfb-run",
+    LAUNCHER: "command env exec ionice nice nohup setsid stdbuf sudo time timeout watch xargs xvfb-run",
     SHELL: "bash dash ksh sh zsh",
     INTERPRETER: "bun deno lua node perl php python python2 python3 Rscript ruby ts-node tsx",
     NETWORK: "aria2c aws bunx curl dig ftp gcloud gh gsutil kubectl nc ncat netcat npx nslookup ping pipx pnpx scp sftp"
@@ -63,8 +63,8 @@ _TABLE: Mapping[str, str] = {
     CLOCK: "date",
     RANDOM: "mktemp uuidgen",
     BUILTIN: ". : [ [[ alias bg break builtin cd command continue declare echo eval exec exit export false fg getopts"
-             " hash jobs kill let local popd printf pushd pwd read readonly return set shift source test times trap"
-             " true type typeset ulimit umask unalias unset wait",
+             " hash jobs kill let local popd printf pushd pwd read readonly return set shift source test time times"
+             " trap true type typeset ulimit umask unalias unset wait",
 }
 DEFINITIONS: Mapping[str, tuple[str, ...]] = {
     **dict.fromkeys(("make", "gmake"), ("Makefile", "makefile", "GNUmakefile")),
@@ -92,7 +92,8 @@ _FETCHES_BY_TWO = frozenset({
 })
 _RANDOM_BY: Mapping[str, str] = {"shuf": "shuf", "sort": "-R --random-sort", "openssl": "rand"}
 LAUNCHER_OPTIONS: Mapping[str, str] = {
-    "env": "-C -u --chdir --unset", "exec": "-a", "sudo": "-g -u --user", "timeout": "-s --signal", "xargs": "-I -a -d",
+    "env": "-C -u --chdir --unset", "exec": "-a", "ionice": "-c", "stdbuf": "-e -i -o", "sudo": "-g -u --user",
+    "time": "-f -o", "timeout": "-s --signal", "xargs": "-E -I -a -d", "xvfb-run": "-e -f -p -s",
 }
 """Options of launchers with a value behind them that is no number."""
 _WITH_VALUE = frozenset({"-C", "-c", "--context", "--cwd", "--dir", "--git-dir", "--prefix", "--work-tree"})

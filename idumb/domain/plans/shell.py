@@ -349,8 +349,8 @@ class _Reader:
         elif plain in _UNREADABLE:
             self.is_readable = False
             self._skips = "for" if plain == "select" else ""
-        elif plain in ("!", "time"):
-            self._negated = self._negated != (plain == "!")
+        elif plain == "!":
+            self._negated = not self._negated
         else:
             self._words.append(word)
 
