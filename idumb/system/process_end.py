@@ -290,7 +290,7 @@ def wait_gone(pids: Iterable[int], seconds: float) -> None:
             for handle in _ready(handles, min(remaining, _LOOK) if others else remaining):
                 os.close(handle)
                 handles.remove(handle)
-            others = list(filter(_runs, others))
+            others = list(filter(process_tree.is_alive, others))
     finally:
         for handle in handles:
             os.close(handle)
@@ -331,16 +331,3 @@ def _opened_handle(pid: int) -> Iterator[int | None]:
     finally:
         if handle is not None:
             os.close(handle)
-
-
-def _runs(pid: int) -> bool:
-    try:
-        import psutil
-
-        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
-    except (ImportError, OSError):  # too many open files
-        return process_tree.process_alive(pid)
-    except psutil.AccessDenied:
-        return True
-    except psutil.Error:
-        return False

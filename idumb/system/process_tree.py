@@ -177,7 +177,9 @@ def status(pid: int) -> list[bytes] | None:
 def is_alive(pid: int) -> bool:
     """Return whether a process exists and is not a zombie. If only its first thread ended, it is alive."""
     fields = status(pid)
-    return fields is not None and (fields[0] not in {b"Z", b"X"} or int(fields[_THREADS]) > 1)
+    if fields is None:  # it has ended, or the system does not show it, as if too many files are open
+        return process_alive(pid)
+    return fields[0] not in {b"Z", b"X"} or int(fields[_THREADS]) > 1
 
 
 def process_alive(pid: int) -> bool:
