@@ -130,13 +130,13 @@ def before_restoring(patching: pytest.MonkeyPatch, act: Callable[[], object], ca
     patching.setattr(GitTrees, "restore", late)
 
 
-def test_a_file_saved_just_before_a_rollback_writes_is_kept_and_named(
-    done: Project, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_save_just_before_a_rollback_is_kept_and_named(done: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is in the way of a file before that is a conflict."""
     before_restoring(monkeypatch, lambda: done.repo.write("a.txt", "mine"))
-    answer = done.quick(*ROLLBACK, "--yes", "--json")
-    assert answer.object["warnings"] == ["not restored, because they changed: a.txt"]
+    assert "not restored, because they changed: a.txt" in done.quick(*ROLLBACK, "--yes").err
     assert (done.read("a.txt"), done.exists("b.txt")) == ("mine", False)
+    done.repo.write("b.txt/mine", "mine")
+    assert done.json(*done.undoing()).error["code"] == "rollback.conflict"
 
 
 @pytest.mark.parametrize("command", seed.one_on_a_push(["rollback", "undo"], "what a lock stops"))

@@ -14,7 +14,7 @@ BUDGETS = {
     "see and steer": 1_941,
     "git": 4_362,
     "store": 1_719,
-    "system": 2_091,
+    "system": 2_083,
     "gates": 1_811,
     "agents, fake_model": 3_440,
     "the root": 25,

@@ -123,7 +123,13 @@ def finish_interrupted(services: Services, journal: Journal, contract: Contract)
     if intended is None:
         return None
     services.reporter.note(f"Finishing the interrupted {intended['words']}")
-    done = _record(services, journal, contract, _restore_rest(services, journal.state))
+    committed, before, after = (intended[f"{name}_tree"] for name in ("committed", "before", "after"))
+    paths = intended["paths"]
+    entry, present = services.trees.entry, services.trees.scan(paths)
+    finished = {p for p in paths if entry(present, p) == entry(after, p) != entry(committed, p)}
+    rest = _restore_unchanged(services, committed, before, [p for p in paths if p not in finished])
+    restored = tuple(p for p in paths if p in finished or p in rest.paths)
+    done = _record(services, journal, contract, Restored(restored, rest.changed))
     for words in skipped_warnings(done):
         services.reporter.note(words)
     return done
@@ -133,18 +139,7 @@ class Restored(NamedTuple):
     """The paths that are restored, and those that stay, because the user changed them."""
 
     paths: tuple[str, ...]
-    changed: tuple[str, ...] = ()
-
-
-def _restore_rest(services: Services, state: RunState) -> Restored:
-    """Restore the rest of an interrupted restore."""
-    intended = state.restoring or {}
-    committed, before, after = (intended[f"{name}_tree"] for name in ("committed", "before", "after"))
-    paths = intended["paths"]
-    entry, present = services.trees.entry, services.trees.scan(paths)
-    finished = {p for p in paths if entry(present, p) == entry(after, p) != entry(committed, p)}
-    restored = _restore_unchanged(services, committed, before, [p for p in paths if p not in finished])
-    return Restored(tuple(p for p in paths if p in finished or p in restored.paths), restored.changed)
+    changed: tuple[str, ...]
 
 
 def _restore_unchanged(services: Services, target: str, expected: str, paths: Sequence[str]) -> Restored:

@@ -49,7 +49,10 @@ def _in_the_way(services: Services, present: str, path: str) -> str | None:
 
 
 def find(services: Services, before: Snapshot, target: Target, *, commits: bool) -> list[Conflict]:
-    """Return the paths that the user changed after the tasks; with `commits`, also those with other staged content."""
+    """Return the paths that the user changed after the tasks, or where he put something in the way of a file.
+
+    With `commits`, also those with other staged content.
+    """
     trees, entry = services.trees, services.trees.entry
     states = (target.expected, target.target)
     # Staged content that neither the tasks left nor the restore writes: its commit would replace it.
@@ -59,7 +62,9 @@ def find(services: Services, before: Snapshot, target: Target, *, commits: bool)
     other = [p for p, have in staged.items() if have != entry(before.tree, p)]
     cleaned = trees.committed(services.history.head().commit, before.tree, other)
     alone = [p for p in other if staged[p] != entry(cleaned, p)]
-    changed = trees.differing(before.tree, states, target.paths)
+    written = (p for p in target.paths if entry(target.target, p) and not _in_the_way(services, target.expected, p))
+    blocked = (p for p in written if _in_the_way(services, before.tree, p))
+    changed = dict.fromkeys((*trees.differing(before.tree, states, target.paths), *blocked))
     conflicts = [Conflict(p, _CHANGED_AND_STAGED if p in staged and p not in alone else "was changed") for p in changed]
     return [*conflicts, *(Conflict(p, _STAGED) for p in alone)]
 
