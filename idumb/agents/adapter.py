@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct
 
@@ -22,8 +22,8 @@ from idumb.domain.settings import Binding, Settings
 from idumb.system import programs
 
 if TYPE_CHECKING:
-    from idumb.app.ports import Conflict, Sandboxes
-    from idumb.domain.agent import RecordedAttempt
+    from idumb.app.history.recordings import Recordings
+    from idumb.app.ports import Sandboxes
     from idumb.system.redaction import Stream
 
 ApplyPatch = Callable[[str, Callable[[str], str | None]], tuple[bool, str]]
@@ -32,18 +32,6 @@ Redact = Callable[[str], str]
 FORMAT = "1"
 _TEMPORARY = ("TMPDIR", "TMP", "TEMP")
 _KINDS: Mapping[Any, str] = {str: "a text", int: "a whole number", Mapping: "a mapping", tuple: "a list"}
-
-
-class Recordings(Protocol):
-    """Reads the attempts of a recorded run and applies them again."""
-
-    def has_run(self, run: str) -> bool: ...
-
-    def find(self, run: str, task: str, number: int) -> RecordedAttempt | None: ...
-
-    def differing(self, recorded: RecordedAttempt, candidate: str) -> tuple[str, ...] | None: ...
-
-    def play(self, recorded: RecordedAttempt) -> tuple[Conflict, ...]: ...
 
 
 def _environment(names: Iterable[str]) -> dict[str, str]:

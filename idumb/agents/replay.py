@@ -5,13 +5,17 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from types import MappingProxyType
+from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from idumb.agents.adapter import Adapter, Recordings
+from idumb.agents.adapter import Adapter
 from idumb.domain import agent, contract, outcome, wording
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, RecordedAttempt
 from idumb.domain.errors import AdapterError, Refusal
+
+if TYPE_CHECKING:
+    from idumb.app.history.recordings import Recordings
 
 
 class ReplayAgent(Adapter):

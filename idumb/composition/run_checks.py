@@ -15,7 +15,6 @@ from idumb.gates import toolchains
 from idumb.gates.check_environment import CheckEnvironment, Inputs
 from idumb.gates.checks import ShellChecks
 from idumb.gates.controls import Controls
-from idumb.gates.proof_checkout import ProofCheckout
 from idumb.gates.shell_command import Hints, Shell
 from idumb.git import guarded_files
 from idumb.git.checkouts import places
@@ -65,9 +64,7 @@ class RunChecks:
             finally:
                 checks.end_processes()
 
-    def _checks(
-        self, root: str, run: str, private: CheckEnvironment, proof: ProofCheckout
-    ) -> Callable[..., ShellChecks]:
+    def _checks(self, root: str, run: str, private: CheckEnvironment, proof: Checkout) -> Callable[..., ShellChecks]:
         """Return what makes checks as the configuration says."""
         services, settings = self._services, self._services.settings
         return partial(

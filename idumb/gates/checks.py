@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -16,20 +16,27 @@ from idumb.domain.plans.plan import Condition
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import NOT_RUN, Evidence
 from idumb.gates import conditions, shell_command
-from idumb.gates.proof_checkout import prepare_identity, require_prepared
+from idumb.gates.prepare import prepare_identity, require_prepared
 from idumb.gates.shell_command import NO_PROOF, NOT_FOUND, Shell
 from idumb.system import child_process, process_end, process_tree
 
 if TYPE_CHECKING:
     from threading import Event
 
+    from idumb.app.core.services import ProofCheckout
     from idumb.gates.check_environment import CheckEnvironment, Conditions
     from idumb.gates.controls import Controls
-    from idumb.gates.proof_checkout import ProofCheckout, Sandbox
     from idumb.gates.shell_command import Hints
 
 _MOST_OF_COMMAND = 40
 """Characters of a command in a reason that a report lists."""
+
+
+class Sandbox(Protocol):
+    """Limits what a check writes and reaches."""
+
+    def limited(self, root: str, variables: Mapping[str, str]) -> tuple[tuple[str, ...], str]:
+        """Return the arguments before those of a check in `root`, and the level in words."""
 
 
 class ShellChecks(Struct, kw_only=True):

@@ -22,7 +22,7 @@ from idumb.system import child_process
 if TYPE_CHECKING:
     from threading import Event
 
-    from idumb.gates.proof_checkout import ProofCheckout
+    from idumb.app.core.services import ProofCheckout
 
 SHELL = "/bin/sh"
 NOT_FOUND = 127

@@ -24,6 +24,8 @@ Services: TypeAlias = "Container"
 Trees: TypeAlias = "GitTrees"
 Workspace: TypeAlias = "Checkout | Here"
 """Where a task is built: a checkout, or the user's own working tree, where nobody but people may work."""
+ProofCheckout: TypeAlias = "Checkout"
+"""Where checks run: it holds exactly one tree."""
 Checks: TypeAlias = "ShellChecks"
 EventLog: TypeAlias = "SqliteEventLog"
 

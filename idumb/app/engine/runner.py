@@ -97,11 +97,10 @@ def require_setup(context: RunContext) -> None:
 
     Like preconditions, its checks judge the machine, so they have the user's environment.
     """
-    services = context.services
     all_needed = [needed for plan in context.contract.plans for needed in plan.setup]
     if not all_needed:
         return
-    tree = task_base.tree_between_attempts(services, context.state, services.trees.scan())
+    tree = task_base.tree_between_attempts(context.services, context.state, context.services.trees.scan())
     for needed in all_needed:
         if missing := _missing(context.checks, needed, tree):
             raise Refusal(
