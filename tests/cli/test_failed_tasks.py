@@ -224,3 +224,6 @@ def test_giving_up_takes_the_work_out_of_the_tree_again(taken: Project) -> None:
     assert ways == ["idumb submit T1-01", "idumb give-up T1-01 --why REASON"]
     assert taken.json("give-up", "T1-01", "--why", "later").data["next"] == ["idumb resume 1"]
     assert (taken.read("a.txt"), taken.repo.git("status", "--porcelain", "a.txt", "b.txt")) == ("mine\n", "?? a.txt")
+    for words in (("take", "T1-01"), ("give-up", "T1-01", "--why", "again")):
+        assert taken.json(*words).code == 0
+    assert taken.read("a.txt") == "mine\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.meta import size
 
 BUDGETS = {
-    "domain": 7_852,
+    "domain": 7_853,
     "markdown": 6_369,
     "app, engine rooms": 6_937,
     "app, use cases": 7_918,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_685
+TESTS = 62_688
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -116,6 +116,7 @@ def _interrupted(state: RunState, task: TaskState, event: Event) -> TaskState:
     calls = spending.spent_by_call(None, reports=task.attempt.adapter not in spending.FREE)
     used = Spent() if ended else Spent(attempts=1) + calls
     spending.charge(state.spent, agent.BUILDER, used)
+    base = task.work.base if task.attempt.opened is None else None  # a person gave it up: his tree has nothing of it
     return replace(
         task,
         status=outcome.PENDING,
@@ -123,7 +124,7 @@ def _interrupted(state: RunState, task: TaskState, event: Event) -> TaskState:
         intended=False,
         effect=p.get("effect", task.effect),
         attempt=replace(task.attempt, running=False, outcome=outcome.CANCELLED, opened=None, agent_status=None),
-        work=replace(task.work, left_tree=p["left"], touched=tuple(p["touched"]), deviations=()),
+        work=replace(task.work, base=base, left_tree=p["left"], touched=tuple(p["touched"]), deviations=()),
         progress=replace(progress, attempts=max(progress.attempts - ended, 0), spent=progress.spent + used),
     )
 
