@@ -219,8 +219,7 @@ def in_progress(worktree: Worktree) -> errors.Refusal | None:
     """Return the refusal of an operation that was begun and not finished."""
     for name, code, words in _IN_PROGRESS:
         if os.path.lexists(os.path.join(worktree.git_dir, name)):
-            hint = "git status shows how to finish or abort it"
-            return errors.Refusal(code, f"{words}; finish it first (git status says how)", hint=hint)
+            return errors.Refusal(code, f"{words}; finish it first", hint="git status shows how to finish or abort it")
     return None
 
 

@@ -182,11 +182,15 @@ def staged_tree(repository: CheckedRepository) -> str:
 def follow(repository: CheckedRepository, before: str, after: str, own: Collection[str] = ()) -> tuple[str, ...]:
     """Give the index the entries of the tree `after` where it still has those of `before`, and for the paths `own`.
 
+    What the user staged below such a path, or in place of a folder above it, stays: git would drop it.
     Return the paths. Refusal `git.failed` if git could not.
     """
     changes = tree_objects.changes(repository, before, after)
     other = _differing(repository.worktree, before) if changes else {}
-    stale = [c.path for c in changes if c.path not in other or (c.path in own and other[c.path] != c.new)]
+    staged = {path for path, entry in other.items() if entry is not None}
+    below = path_rules.folders_above(staged)
+    free = [c for c in changes if c.path not in below and staged.isdisjoint(path_rules.folders_above([c.path]))]
+    stale = [c.path for c in free if c.path not in other or (c.path in own and other[c.path] != c.new)]
     set_to(repository, after, stale)
     return tuple(stale)
 

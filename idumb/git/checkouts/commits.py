@@ -43,9 +43,8 @@ class Commits:
 
     def make(self, tree: str, head: str | None, message: str, *, hooks: bool) -> CommitAttempt:
         """Make a commit of `tree` on top of `head`. The objects are on disk; no branch is moved."""
-        own = (*_OWN, *_OWN_SECTIONS)
         known = guarded_files.settings(self._worktree).items()
-        settings = {name: value for name, value in known if not name.startswith(own)}
+        settings = {name: value for name, value in known if not name.startswith((*_OWN, *_OWN_SECTIONS))}
         folder = self._hooks(settings) if hooks else ""
         if folder:
             made = self._with_hooks(tree, head, message, settings, folder)

@@ -224,7 +224,7 @@ def test_the_branch_moves_only_from_the_expected_commit(repo: GitSandbox, histor
 
 
 def test_what_the_user_staged_stays_staged(sandbox: GitSandbox, history: GitHistory) -> None:
-    """F1, F5: for the commit's own paths, and for others."""
+    """F1, F5: for the commit's own paths, for others, and for a file in the place of a folder, and the reverse."""
     sandbox.commit_with(dict.fromkeys(("both", "gone", "mod", "other", "partly"), "1\n"))
     sandbox.write_all({"both": "mine\n", "partly": "2\n", "new": "mine\n", "mine": "my own\n"})
     sandbox.git("add", "both", "partly", "new", "mine")
@@ -233,6 +233,10 @@ def test_what_the_user_staged_stays_staged(sandbox: GitSandbox, history: GitHist
     commit(history, work(sandbox, {"both": "2\n", "new": "1\n", "mod": "2\n", "gone": None, "created": "1\n"}))
     assert sandbox.status() == ["MM both", "A  mine", "MM new", "D  other", "MM partly", "?? other"]
     assert sandbox.git("show", ":both", ":new", ":partly") == "mine\nmine\n2"
+    for path in ("up", "down/a"):
+        sandbox.git("update-index", "--add", "--cacheinfo", f"100644,{sandbox.git('rev-parse', ':mine')},{path}")
+    commit(history, work(sandbox, {"up/b": "1\n", "down": "1\n"}))
+    assert sandbox.git("ls-files", "up", "down") == "down/a\nup"
 
 
 def test_an_announced_file_is_staged_with_its_commit(repo: GitSandbox, history: GitHistory) -> None:
