@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from idumb.domain.proof.ledger import Entry
 from idumb.git.tree_objects import FILE, LINK, PROGRAM
-from idumb.system import atomic_write
+from idumb.system import atomic_write, private_folders
 from idumb.system.private_folders import closing
 
 _OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe would block
@@ -85,13 +85,9 @@ def look(top: int, path: str) -> Present:
 
 def entry_below(root: str, path: str) -> Entry | None:
     """Return the file or link at a path below the folder `root`; None for anything else, or if it cannot be read."""
-    with contextlib.suppress(OSError), opened(root) as top:
+    with contextlib.suppress(OSError), private_folders.opened(root) as top:
         return look(top, path).entry
     return None
-
-
-def opened(root: str) -> AbstractContextManager[int]:
-    return closing(os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC))
 
 
 def look_at(spot: Spot) -> Present:

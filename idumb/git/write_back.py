@@ -28,6 +28,7 @@ from idumb.domain.proof.ledger import Entry
 from idumb.git import disk, path_state, tree_objects
 from idumb.git.discover import Worktree
 from idumb.git.path_state import Present, Spot, Step
+from idumb.system import private_folders
 
 if TYPE_CHECKING:
     import pygit2
@@ -61,7 +62,7 @@ def restore(writing: Writing, target: str, expected: str, paths: Iterable[str], 
     repository = writing.repository
     wanted = {path: tree_objects.entry(repository, target, path) for path in _checked(paths)}
     deletions = frozenset(path for path, want in wanted.items() if want is None)
-    with path_state.opened(writing.root) as top:
+    with private_folders.opened(writing.root) as top:
         steps = [Step(path, want, path_state.look(top, path)) for path, want in wanted.items()]
         conflicts = []
         for step in steps:

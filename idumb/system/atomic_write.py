@@ -15,7 +15,6 @@ from idumb.system.private_folders import FOLDER, closing
 TYPE_CHECKING = False  # `typing` is slow to import, and `idumb status` imports this module; type checkers know the name
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from contextlib import AbstractContextManager
     from typing import IO
 
 
@@ -25,7 +24,7 @@ def write(path: str, data: bytes, *, durable: bool = True, mode: int | None = No
     `mode` are the permission bits; None keeps those of the replaced file, else the umask's bits of 0666. The folder
     must exist. Raises OSError and leaves the old file unchanged.
     """
-    with _opened(os.path.dirname(path) or ".") as folder:
+    with private_folders.opened(os.path.dirname(path) or ".") as folder:
         try:
             write_at(folder, os.path.basename(path), data, durable=durable, mode=mode)
         except OSError as problem:
@@ -64,7 +63,7 @@ def create(path: str, data: bytes, *, mode: int = 0o600) -> None:
 
     A crash can leave it empty or truncated, so use it only for files whose content is checked on reading.
     """
-    with _opened(os.path.dirname(path) or ".") as folder:
+    with private_folders.opened(os.path.dirname(path) or ".") as folder:
         _fill(folder, os.path.basename(path), data, durable=True, mode=mode)
         sync(folder)
 
@@ -120,12 +119,8 @@ def free_name(path: str, mark: str = "~") -> str:
 
 def sync_folder(path: str) -> None:
     """Force a folder's entries to disk."""
-    with _opened(path) as folder:
+    with private_folders.opened(path) as folder:
         sync(folder)
-
-
-def _opened(folder: str) -> AbstractContextManager[int]:
-    return closing(os.open(folder, os.O_RDONLY | os.O_DIRECTORY))
 
 
 def sync(descriptor: int) -> None:

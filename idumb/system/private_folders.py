@@ -11,6 +11,7 @@ import errno
 import os
 import stat
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 
 MANIFESTS = (
     ".git",
@@ -61,6 +62,11 @@ def closing(descriptor: int) -> Iterator[int]:
         yield descriptor
     finally:
         os.close(descriptor)
+
+
+def opened(folder: str) -> AbstractContextManager[int]:
+    """Open a folder, which a link may name, for the length of a block."""
+    return closing(os.open(folder, os.O_RDONLY | os.O_DIRECTORY))
 
 
 def unsafe(place: str, *, folder: bool = False) -> str | None:

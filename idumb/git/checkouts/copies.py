@@ -11,7 +11,7 @@ from collections.abc import Iterable, Iterator
 
 from idumb.app.ports import Head
 from idumb.domain import errors
-from idumb.git import discover, git_program, open_repository, path_state
+from idumb.git import discover, git_program, open_repository
 from idumb.git.checkouts import places, user_git
 from idumb.git.checkouts.user_git import VisibleGit
 from idumb.git.discover import Worktree
@@ -41,7 +41,7 @@ def _copied(user: Worktree, head: Head, folder: str, also: Iterable[str]) -> Wor
     private_folders.make(root)
     git = VisibleGit(open_repository.repository(user), settings)
     git.show(root, head.commit, settings.files.get(EXCLUDE, b""))
-    with path_state.opened(root) as opened:
+    with private_folders.opened(root) as opened:
         git.write(opened)
     copy = discover.at(root)
     copy.name = places.REHEARSAL

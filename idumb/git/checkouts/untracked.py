@@ -206,7 +206,7 @@ def _has_room(root: str, path: str) -> bool:
 def opened(root: str, folder: str) -> Iterator[int]:
     """Open a folder below `root`, and make what is missing. Raises OSError for what is in the place of a folder."""
     parts = [*filter(None, folder.split("/")), ""]
-    with path_state.opened(root) as top, path_state.parent(top, parts, set()) as descriptor:
+    with private_folders.opened(root) as top, path_state.parent(top, parts, set()) as descriptor:
         yield descriptor
 
 
