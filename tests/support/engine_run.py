@@ -223,7 +223,7 @@ class EngineRun:
             named_files=SimpleNamespace(signature=lambda _: "same", programs=lambda _: {}, digests=lambda _: {}),
             toolchain=SimpleNamespace(files=lambda: (), versions=dict, template=lambda _: ""),
             redactor=SimpleNamespace(redact=str, redact_output=str, redacted=lambda _: {}, knows_secrets=lambda: False),
-            files=SimpleNamespace(read=texts.get, write=texts.__setitem__),
+            files=SimpleNamespace(read=texts.get, write=texts.__setitem__, status=self.repository.files.get),
             documents=SimpleNamespace(
                 checkpoint=lambda *_: "", progress=lambda *_: "", prompt=lambda asked: asked.feedback, handoff=str
             ),

@@ -115,12 +115,13 @@ def _uncommitted(context: RunContext, declared: Sequence[str]) -> tuple[str, ...
 
 def _ignored(context: RunContext, task: Task) -> tuple[str, ...]:
     """Return files that the task must create but that already exist; git ignores them, so `git status` omits them."""
-    literal = frozenset(ledger.named_paths(task.files))
+    services, literal = context.services, frozenset(ledger.named_paths(task.files))
     new = [c.path for c in ledger.written_claims(task.files or ()) if c.verb == "create" and c.path in literal]
+    new = [path for path in new if services.files.status(path) is not None]
     if not new:
         return ()
-    trees = context.services.trees
-    present, head = trees.scan(new), context.services.history.head_tree()
+    trees = services.trees
+    present, head = trees.scan(new), services.history.head_tree()
     return tuple(p for p in new if trees.entry(present, p) is not None and trees.entry(head, p) is None)
 
 
