@@ -31,11 +31,16 @@ _Parts = Sequence[_Pipe | Mark]
 
 
 class _Group(NamedTuple):
-    """An open group, `if`, `case` or `for`: whether it runs, whether this part of it runs, and whether a branch did."""
+    """An open group, `if`, `case` or `for`: whether it runs, whether this part of it runs, and whether a branch did.
+
+    `errexit` is that before it. In a condition, and before `&&` or `||`, a failure does not end the script.
+    """
 
     runs: bool
     active: bool
     taken: bool
+    errexit: bool
+    is_joined: bool
 
 
 class _State(NamedTuple):
@@ -113,7 +118,7 @@ def _parts(text: str, depth: int = 0) -> _Parts:
         inner, ends = shell.inner_script(words), any(re.fullmatch(r"-[a-z]*e[a-z]*", word) for word in words)
         return _parts("set -e\n" * ends + inner, depth + 1) if inner is not None and "pipefail" not in text else ()
     is_whole = bool(commands) and len(parts) <= _MOST and parts[-1].after in _ENDS
-    return [*_split(parts)] if is_whole and not any(map(_is_opaque, commands)) else ()
+    return [*_split(_with_ends(parts))] if is_whole and not any(map(_is_opaque, commands)) else ()
 
 
 _COMPARES_WORDS = frozenset({"-n", "-z", "=", "!=", "==", "-eq", "-ne", "-gt", "-ge", "-lt", "-le"})
@@ -174,21 +179,26 @@ def _after(state: _State, part: _Pipe | Mark, *, fails: bool) -> _State:
 def _at_mark(state: _State, mark: Mark, *, fails: bool) -> _State:
     """Return the state behind a mark. `fails` decides what a text does not show: patterns, and the rounds of a loop."""
     if mark.word in shell.ENDS:
-        runs = state.runs_next
-        group = _Group(runs, runs, runs and mark.word in "({")
-        return state._replace(joined=";", groups=(*state.groups, group))
+        runs, is_joined = state.runs_next, mark.after in _JOINS
+        group = _Group(runs, runs, runs and mark.word in "({", state.errexit, is_joined)
+        errexit = state.errexit and not is_joined and mark.word != "if"
+        return state._replace(joined=";", errexit=errexit, groups=(*state.groups, group))
     *outer, group = state.groups
     if mark.after == mark.word:  # it divides the group
         goes = state.succeeds if mark.word == "then" else not (fails and mark.word in ("of", "do"))
         active = group.runs and not group.taken and goes
-        group = _Group(group.runs, active, group.taken or (active and mark.word != "elif"))
-        return state._replace(joined=";", groups=(*outer, group))
+        errexit = state.errexit and mark.word != "elif"
+        if mark.word == "then":
+            errexit = group.errexit and not group.is_joined
+        group = group._replace(active=active, taken=group.taken or (active and mark.word != "elif"))
+        return state._replace(joined=";", errexit=errexit, groups=(*outer, group))
     is_subshell = group.runs and mark.word == ")"
     ended = state.ended and not is_subshell
     is_empty = group.runs and not ended and (not group.taken or (mark.word == "done" and not fails))
     succeeds = state.succeeds or is_empty or (mark.after == "&" and not ended)
-    ended = ended or (is_subshell and state.errexit and not succeeds and mark.after not in _JOINS)
-    return _State(succeeds, mark.after, state.errexit, ended, tuple(outer))
+    ended = ended or (is_subshell and group.errexit and not succeeds and not group.is_joined)
+    errexit = group.errexit if mark.word == ")" else state.errexit or (group.errexit and group.is_joined)
+    return _State(succeeds, mark.after, errexit, ended, tuple(outer))
 
 
 def _ends(parts: _Parts) -> set[_State]:
@@ -240,6 +250,17 @@ def _errexit(command: Command, *, errexit: bool) -> bool:
         if option[:1] in "+-" and ("e" in option[1:] or (option.endswith("o") and value == "errexit")):
             errexit = option.startswith("-")
     return errexit
+
+
+def _with_ends(parts: Sequence[Command | Mark]) -> Sequence[Command | Mark]:
+    """Return the parts; each mark that begins a group has the operator after its end."""
+    ends, known = list[str](), list[Command | Mark]()
+    for part in reversed(parts):
+        if isinstance(part, Mark) and part.word in _BEGIN:
+            ends.append(part.after)
+        is_begin = isinstance(part, Mark) and part.word in shell.ENDS
+        known.append(Mark(part.word, ends.pop()) if isinstance(part, Mark) and is_begin else part)
+    return known[::-1]
 
 
 def _split(parts: Sequence[Command | Mark]) -> Iterator[_Pipe | Mark]:

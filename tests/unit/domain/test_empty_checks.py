@@ -39,6 +39,8 @@ HIDING = (
     ("case $x in a) pytest || true;; esac", "pytest", "true"),
     ("(pytest; exit 0) && make test", "pytest", "make test"),
     ("for f in a b; do test -f $f; done", "test -f $f", "for"),
+    ("set -e; { make; make test; } || exit 1", "make", "make test"),
+    ("(set -e; make test); true", "make test", "true"),
 )
 
 
@@ -55,6 +57,10 @@ JUDGING = (
     "if test -f setup.cfg; then pytest; fi",
     "if pytest; then echo a; elif make test; then echo b; else exit 2; fi",
     "set -e; for f in a b; do pytest $f; done",
+    "set -e; pytest; if grep -q TODO src/a.py; then exit 1; fi",
+    "set -e; pytest; if a; then b; elif grep -q x y; then exit 1; fi",
+    "set -e; if a; then pytest; fi; echo done",
+    "set -e; { false; pytest; } || exit 1",
     "for f in a b; do pytest $f || exit 1; done",
     "while ! curl -sf localhost; do sleep 1; done",
     "case $x in a) pytest;; (b|c) make test;; esac",
