@@ -79,6 +79,7 @@ PROGRAMS = (
     ("./made.log", False),
     ('"$CC" -v && if true; then echo grpe; fi # grpe', False),
     ("sh -c 'git --version'", False),
+    ("time { timeout 1d stdbuf --output L ./build.sh; }", False),
 )
 
 

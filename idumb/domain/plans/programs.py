@@ -92,8 +92,10 @@ _FETCHES_BY_TWO = frozenset({
 })
 _RANDOM_BY: Mapping[str, str] = {"shuf": "shuf", "sort": "-R --random-sort", "openssl": "rand"}
 LAUNCHER_OPTIONS: Mapping[str, str] = {
-    "env": "-C -u --chdir --unset", "exec": "-a", "ionice": "-c", "stdbuf": "-e -i -o", "sudo": "-g -u --user",
-    "time": "-f -o", "timeout": "-s --signal", "xargs": "-E -I -a -d", "xvfb-run": "-e -f -p -s",
+    "env": "-C -u --chdir --unset", "exec": "-a", "ionice": "-c --class", "stdbuf": "-e -i -o --error --input --output",
+    "sudo": "-g -p -u --group --prompt --user", "time": "-f -o --format --output", "timeout": "-s --signal",
+    "xargs": "-E -I -a -d --arg-file --delimiter",
+    "xvfb-run": "-e -f -p -s --auth-file --error-file --server-args --xauth-protocol",
 }
 """Options of launchers with a value behind them that is no number."""
 _WITH_VALUE = frozenset({"-C", "-c", "--context", "--cwd", "--dir", "--git-dir", "--prefix", "--work-tree"})

@@ -22,6 +22,7 @@ ENDS: Mapping[str, str] = {"(": ")", "{": "}", "if": "fi", "case": "esac", "for"
 """What a script groups, by the word that begins it, with the word that ends it."""
 _RESERVED = frozenset({*ENDS, *ENDS.values(), "then", "elif", "else", "do"}) - {"(", ")"}
 _UNREADABLE = frozenset({"while", "until", "select"})
+_WORDS_OF_SHELL = _RESERVED | _UNREADABLE | {"!"}
 _EXPANSION = r"(?P<expansion>\$\(|`[^`]*`?|\$\{[^}]*\}?|\$\w*)"
 _TOKEN = re.compile(
     r"(?P<nothing>\\\n|(?<![^\s;&|()<>])#[^\n]*)|(?P<plain>[^'\"\\`$ \t\r;&|()<>\n*?\[]+|[*?\[])|(?P<gap>[ \t\r]+)"
@@ -69,7 +70,7 @@ class Command(Struct, frozen=True, dict=True):
             elif programs.has_trait(rest[0].text, programs.LAUNCHER):
                 launchers.append(rest.pop(0))
                 valued = programs.LAUNCHER_OPTIONS.get(launchers[-1].text.rpartition("/")[2], "").split()
-                while rest and (rest[0].text.startswith("-") or rest[0].text.rstrip("smh").replace(".", "").isdigit()):
+                while rest and (rest[0].text.startswith("-") or rest[0].text.rstrip("smhd").replace(".", "").isdigit()):
                     del rest[: 1 + (rest[0].text in valued)]
             else:
                 break
@@ -328,7 +329,14 @@ class _Reader:
         self.is_readable &= is_end or word not in ENDS.values()
         self.parts.append(Mark(word, "" if is_end else word))
 
+    def _forget_time(self) -> None:
+        """Forget the shell's own `time`, which measures also what a group, `if`, `case` or a loop does."""
+        if [word.text for word in self._words] in (["time"], ["time", "-p"]):
+            self._words = []
+
     def _word(self, word: Word) -> None:
+        if not word.quoted and word.text in _WORDS_OF_SHELL:
+            self._forget_time()
         plain = None if word.quoted or self._words else word.text
         if self._skips in ("<", ">"):
             self._targets += [word] if self._skips == ">" else []
@@ -364,6 +372,8 @@ class _Reader:
         if operator[0] in "<>":
             self._skips = "<" if operator[0] == "<" or operator == ">&" else ">"
             return
+        if operator == "(":
+            self._forget_time()
         if operator == "(" and len(self._words) == 1 and not self._words[0].quoted:
             self.functions.append(self._words.pop().text)
             self.is_readable = False
