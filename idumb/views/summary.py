@@ -53,7 +53,8 @@ def render(
 
     tasks = {id: state.tasks.get(id) or TaskState(id, "") for id in statuses}
     done, skipped, settled = ids(*outcome.DONE), ids(outcome.SKIPPED), ids(*outcome.ENDED)
-    causes = {id: schedule.root_causes(contract, statuses, id)[:_MOST_CAUSES] for id in ids(outcome.BLOCKED)}
+    blocked = schedule.root_causes(contract, statuses, ids(outcome.BLOCKED))
+    causes = {id: roots[:_MOST_CAUSES] for id, roots in blocked.items()}
     reasons = {id: _reasons(task) for id, task in tasks.items()}
     held = {needed for id, roots in causes.items() for needed in (id, *contract.dependencies[id], *roots)}
     spent = spending.total(state.spent.values())

@@ -5,12 +5,12 @@ from __future__ import annotations
 from tests.meta import size
 
 BUDGETS = {
-    "domain": 7_853,
+    "domain": 7_878,
     "markdown": 6_369,
-    "app, engine rooms": 6_938,
+    "app, engine rooms": 6_944,
     "app, use cases": 7_918,
     "composition": 678,
-    "cli, views": 4_213,
+    "cli, views": 4_214,
     "see and steer": 1_941,
     "git": 4_362,
     "store": 1_719,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_689
+TESTS = 62_711
 
 
 def test_no_room_is_above_its_budget() -> None:

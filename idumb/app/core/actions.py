@@ -227,7 +227,12 @@ def unblocking(contract: Contract, state: RunState | None, statuses: Mapping[str
     """Return what unblocks a task and can succeed now; [] if the task is not blocked."""
     if statuses[task] != outcome.BLOCKED:
         return []
-    causes = schedule.root_causes(contract, statuses, task)
+    return _unblocking(contract, state, statuses, task, schedule.root_causes(contract, statuses, (task,))[task])
+
+
+def _unblocking(
+    contract: Contract, state: RunState | None, statuses: Mapping[str, str], task: str, causes: Sequence[str]
+) -> list[Action]:
     retries = any(statuses[cause] == outcome.FAILED for cause in causes)
     retry = [Action.of("resume", contract.phase, "--retry-failed")] if retries else []
     accept = [Action.of("accept", cause, "--why", REASON) for cause in causes]
@@ -253,26 +258,18 @@ def _drop_dependency(
 
 def blocked_groups(contract: Contract, state: RunState | None, statuses: Mapping[str, str]) -> list[dict[str, Any]]:
     """Each failed or skipped task that blocks others: `by`, `status`, `reason`, `tasks`, `actions`."""
-    held: dict[str, list[str]] = {}
-    for task in contract.order:
-        if statuses[task] == outcome.BLOCKED:
-            for cause in schedule.root_causes(contract, statuses, task):
-                held.setdefault(cause, []).append(task)
-    return [_group(contract, state, statuses, cause, tasks) for cause, tasks in held.items()]
-
-
-def _group(
-    contract: Contract, state: RunState | None, statuses: Mapping[str, str], cause: str, tasks: list[str]
-) -> dict[str, Any]:
-    task_state = state.tasks.get(cause) if state is not None else None
-    ways = [way for task in tasks for way in unblocking(contract, state, statuses, task) if _is_about(way, cause)]
-    return {
-        "by": cause,
-        "status": statuses[cause],
-        "reason": task_state.reason if task_state is not None else "",
-        "tasks": tasks,
-        "actions": list(dict.fromkeys(ways)),
-    }
+    groups: dict[str, dict[str, Any]] = {}
+    blocked = [task for task in contract.order if statuses[task] == outcome.BLOCKED]
+    for task, causes in schedule.root_causes(contract, statuses, blocked).items():
+        ways = _unblocking(contract, state, statuses, task, causes)
+        for cause in causes:
+            task_state = state.tasks.get(cause) if state is not None else None
+            reason = task_state.reason if task_state is not None else ""
+            new = {"by": cause, "status": statuses[cause], "reason": reason, "tasks": [], "actions": {}}
+            group = groups.setdefault(cause, new)
+            group["tasks"].append(task)
+            group["actions"].update(dict.fromkeys(way for way in ways if _is_about(way, cause)))
+    return [{**group, "actions": list(group["actions"])} for group in groups.values()]
 
 
 def _is_about(action: Action, cause: str) -> bool:

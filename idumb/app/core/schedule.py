@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import operator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from idumb.app.core import questions
@@ -150,18 +151,26 @@ def dependents(contract: Contract, task: str) -> tuple[str, ...]:
     return tuple(t for t in contract.order if t in needs)
 
 
-def root_causes(contract: Contract, statuses: Mapping[str, str], task: str) -> tuple[str, ...]:
-    """The failed and skipped tasks that block a task, directly or indirectly, nearest first."""
-    causes: dict[str, None] = {}
-    seen, waiting = {task}, [task]
+def root_causes(contract: Contract, statuses: Mapping[str, str], tasks: Iterable[str]) -> Mapping[str, tuple[str, ...]]:
+    """The failed and skipped tasks that block each of these tasks, directly or indirectly, nearest first."""
+    found: dict[str, dict[str, int]] = {}
+    asked = [*tasks]
+    waiting = asked[::-1]
     while waiting:
-        for dependency in contract.dependencies[waiting.pop(0)]:
-            if statuses[dependency] in (outcome.FAILED, outcome.SKIPPED):
-                causes[dependency] = None
-            elif statuses[dependency] == outcome.BLOCKED and dependency not in seen:
-                seen.add(dependency)
-                waiting.append(dependency)
-    return tuple(causes)
+        task = waiting[-1]
+        needs = contract.dependencies[task]
+        first = [needed for needed in needs if statuses[needed] == outcome.BLOCKED and needed not in found]
+        if first:
+            waiting += first
+            continue
+        waiting.pop()
+        steps: dict[str, int] = {}
+        for needed in needs:
+            above = {needed: 0} if statuses[needed] in (outcome.FAILED, outcome.SKIPPED) else found.get(needed, {})
+            for cause, distance in above.items():
+                steps[cause] = min(distance + 1, steps.get(cause, distance + 1))
+        found[task] = dict(sorted(steps.items(), key=operator.itemgetter(1)))
+    return {task: tuple(found[task]) for task in asked}
 
 
 def blockers(contract: Contract, statuses: Mapping[str, str], task: str) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ from idumb.app.core import actions, schedule
 from idumb.app.engine import runner
 from idumb.domain import outcome
 from idumb.domain.agent import AgentRequest, AgentResult
+from idumb.domain.contract import Contract
 from idumb.domain.errors import Interrupted
 from idumb.domain.plans.plan import GUIDED, HUMAN, STRICT, Condition, Criterion, FileClaim, SymbolClaim, TestIntent
 from idumb.domain.proof import gate_table
@@ -18,6 +19,7 @@ from idumb.domain.settings import Ceiling, GateSettings
 from tests.support.cases import every
 from tests.support.engine_run import EngineRun, Files, also, break_gate, make_own_files, task
 from tests.support.errors import refusing
+from tests.support.growth import assert_linear
 from tests.support.memory_ownership import MemoryOwnership
 
 
@@ -67,6 +69,19 @@ def test_a_strict_plan_offers_no_amendment_that_unblocks_a_task() -> None:
         ways = [str(way) for way in actions.unblocking(run.contract, run.state, shown, "B")]
         assert ways[:2] == ["idumb resume 1 --retry-failed", "idumb accept A --why REASON"]
         assert any("amend" in way for way in ways) == offered
+
+
+def test_what_blocks_each_task_of_a_long_chain_is_found_in_linear_time() -> None:
+    def chain(count: int) -> Contract:
+        return EngineRun(*(task(f"T{n}", *[f"T{n - 1}"][:n]) for n in range(count))).contract
+
+    def find(contract: Contract) -> None:
+        statuses = {**dict.fromkeys(contract.order, outcome.BLOCKED), "T0": outcome.FAILED}
+        later = contract.order[1:]
+        for _ in range(16):  # so that a few tasks take long enough
+            assert schedule.root_causes(contract, statuses, later) == dict.fromkeys(later, ("T0",))
+
+    assert_linear(find, chain)
 
 
 # Attempts
