@@ -209,9 +209,17 @@ class GitTrees(Snapshots):
         a path that is as in `target` is no conflict. `force` skips the comparison. All writes are durable. A save of
         another program at any moment stays at its path, or is displaced and named.
         """
-        shelf, own = write_back.shelf(self._worktree), self.paths.inside(paths)
-        writing = write_back.Writing(self.repository, self._worktree.root, shelf, self._store.guard)
-        return self.paths.rows_to_project(write_back.restore(writing, target, expected, own, force=force))
+        own = self.paths.inside(paths)
+        return self.paths.rows_to_project(write_back.restore(self._writing(), target, expected, own, force=force))
+
+    def conflicts(self, target: str, expected: str, paths: Iterable[str]) -> tuple[Conflict, ...]:
+        """Return the conflicts that `restore` would find before it writes."""
+        own = self.paths.inside(paths)
+        return self.paths.rows_to_project(write_back.conflicts(self._writing(), target, expected, own))
+
+    def _writing(self) -> write_back.Writing:
+        shelf = write_back.shelf(self._worktree)
+        return write_back.Writing(self.repository, self._worktree.root, shelf, self._store.guard)
 
     def release_displaced(self) -> tuple[str, ...]:
         """Remove the files that restores displaced; return the absolute paths of those that were written to since.

@@ -59,20 +59,34 @@ class Writing(Struct, frozen=True):
 
 def restore(writing: Writing, target: str, expected: str, paths: Iterable[str], *, force: bool) -> tuple[Conflict, ...]:
     """See `Trees.restore`. Raises ValueError for a path that idumb never writes, and the errors of `guard`."""
+    with private_folders.opened(writing.root) as top:
+        writing = replace(writing, top=top)
+        steps, conflicts = _compared(writing, target, expected, paths, force=force)
+        if conflicts:
+            return conflicts
+        _force_done(writing.root, steps)
+        return apply(writing, steps)
+
+
+def conflicts(writing: Writing, target: str, expected: str, paths: Iterable[str]) -> tuple[Conflict, ...]:
+    """See `Trees.conflicts`."""
+    with private_folders.opened(writing.root) as top:
+        return _compared(replace(writing, top=top), target, expected, paths, force=False)[1]
+
+
+def _compared(
+    writing: Writing, target: str, expected: str, paths: Iterable[str], *, force: bool
+) -> tuple[list[Step], tuple[Conflict, ...]]:
     repository = writing.repository
     wanted = {path: tree_objects.entry(repository, target, path) for path in _checked(paths)}
     deletions = frozenset(path for path, want in wanted.items() if want is None)
-    with private_folders.opened(writing.root) as top:
-        steps = [Step(path, want, path_state.look(top, path)) for path, want in wanted.items()]
-        conflicts = []
-        for step in steps:
-            before = tree_objects.entry(repository, expected, step.path)
-            why = _conflict(step, before, deletions, force=force) or _blocked(writing.root, step, deletions)
-            conflicts += [Conflict(step.path, why)] if why is not None else []
-        if conflicts:
-            return tuple(conflicts)
-        _force_done(writing.root, steps)
-        return apply(replace(writing, top=top), steps)
+    steps = [Step(path, want, path_state.look(writing.top, path)) for path, want in wanted.items()]
+    found = []
+    for step in steps:
+        before = tree_objects.entry(repository, expected, step.path)
+        why = _conflict(step, before, deletions, force=force) or _blocked(writing.root, step, deletions)
+        found += [Conflict(step.path, why)] if why is not None else []
+    return steps, tuple(found)
 
 
 def _checked(paths: Iterable[str]) -> list[str]:

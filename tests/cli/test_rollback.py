@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import itertools
+import os
 import re
 import shlex
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -133,10 +135,46 @@ def before_restoring(patching: pytest.MonkeyPatch, act: Callable[[], object], ca
 def test_a_save_just_before_a_rollback_is_kept_and_named(done: Project, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is in the way of a file before that is a conflict."""
     before_restoring(monkeypatch, lambda: done.repo.write("a.txt", "mine"))
-    assert "not restored, because they changed: a.txt" in done.quick(*ROLLBACK, "--yes").err
+    answer = done.quick(*ROLLBACK, "--yes", "--json")
+    assert answer.object["warnings"] == ["not restored, because they changed: a.txt"]
+    assert answer.data["paths"] == ["b.txt"]
     assert (done.read("a.txt"), done.exists("b.txt")) == ("mine", False)
     done.repo.write("b.txt/mine", "mine")
     assert done.json(*done.undoing()).error["code"] == "rollback.conflict"
+
+
+def _pipe(folder: Path) -> str:
+    os.mkfifo(folder / "b.txt")
+    return "is no longer a file or a link"
+
+
+def _repository(folder: Path) -> str:
+    shutil.copytree(folder / ".git", folder / "b.txt" / ".git")
+    return "is a folder now, which contains b.txt/.git/"
+
+
+def _ignored(folder: Path) -> str:
+    for name, text in {".git/info/exclude": "mine\n", "b.txt/mine": "mine"}.items():
+        (folder / name).parent.mkdir(exist_ok=True)
+        (folder / name).write_text(text)
+    return "is a folder now, which contains b.txt/mine"
+
+
+@pytest.mark.parametrize("put", [_pipe, _repository, _ignored])
+def test_nothing_is_restored_if_something_outside_every_snapshot_is_in_the_way(
+    done: Project, put: Callable[[Path], str]
+) -> None:
+    """The printed command moves it aside; then the undo restores all."""
+    assert done.quick(*ROLLBACK, "--yes").code == 0
+    why, words = put(done.folder), done.undoing()
+    refused = done.json(*words)
+    assert why in refused.error["message"]
+    assert (refused.error["code"], done.exists("a.txt")) == ("rollback.conflict", False)
+    [row] = refused.error["details"]["files"]
+    assert row["keep"] == "mv b.txt b.txt.mine"
+    (done.folder / "b.txt").rename(done.folder / "b.txt.mine")
+    assert done.json(*words).code == 0
+    assert (done.exists("a.txt"), (done.folder / "b.txt").is_file()) == (True, True)
 
 
 @pytest.mark.parametrize("command", seed.one_on_a_push(["rollback", "undo"], "what a lock stops"))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import posixpath
 import shlex
+import stat
 from collections.abc import Sequence
 
 from msgspec import Struct
@@ -37,15 +38,28 @@ def committable(services: Services, target: Target, present: str) -> str:
     """Return the tree for the commit. Where the user has something in the way of a file now, it is as the target."""
     if target.committed is None:
         return target.target
-    blocked = [path for path in target.paths if _in_the_way(services, present, path)]
-    return services.trees.overlay(target.committed, target.target, blocked)
-
-
-def _in_the_way(services: Services, present: str, path: str) -> str | None:
-    """Return what is where a file is to be and cannot be replaced by one: a folder, or a file or link above it."""
     trees = services.trees
-    above = next((at for at in paths.folders_above([path]) if trees.entry(present, at)), None)
-    return path if above is None and trees.is_folder(present, path) else above
+
+    def is_blocked(path: str) -> bool:
+        return trees.is_folder(present, path) or any(trees.entry(present, at) for at in paths.folders_above([path]))
+
+    return trees.overlay(target.committed, target.target, filter(is_blocked, target.paths))
+
+
+def _in_the_way(services: Services, path: str) -> str | None:
+    """Return what is where a file is to be and cannot be replaced by one, perhaps ignored by git; None if nothing is.
+
+    It is a file or link above it, or a folder, pipe, socket or device in its place.
+    """
+    for at in (*sorted(paths.folders_above([path])), path):
+        found = services.files.status(at)
+        if found is None:
+            return None
+        if at == path:
+            return None if stat.S_ISREG(found.st_mode) or stat.S_ISLNK(found.st_mode) else path
+        if not stat.S_ISDIR(found.st_mode):
+            return at
+    return None
 
 
 def find(services: Services, before: Snapshot, target: Target, *, commits: bool) -> list[Conflict]:
@@ -62,11 +76,11 @@ def find(services: Services, before: Snapshot, target: Target, *, commits: bool)
     other = [p for p, have in staged.items() if have != entry(before.tree, p)]
     cleaned = trees.committed(services.history.head().commit, before.tree, other)
     alone = [p for p in other if staged[p] != entry(cleaned, p)]
-    written = (p for p in target.paths if entry(target.target, p) and not _in_the_way(services, target.expected, p))
-    blocked = (p for p in written if _in_the_way(services, before.tree, p))
-    changed = dict.fromkeys((*trees.differing(before.tree, states, target.paths), *blocked))
+    changed = trees.differing(before.tree, states, target.paths)
     conflicts = [Conflict(p, _CHANGED_AND_STAGED if p in staged and p not in alone else "was changed") for p in changed]
-    return [*conflicts, *(Conflict(p, _STAGED) for p in alone)]
+    # The snapshot does not have all that can be in the way: git may ignore it, or be unable to hold it.
+    blocked = (c for c in trees.conflicts(target.target, before.tree, target.paths) if c.path not in changed)
+    return [*conflicts, *blocked, *(Conflict(p, _STAGED) for p in alone)]
 
 
 def refusal(services: Services, target: Target, before: Snapshot, conflicts: Sequence[Conflict]) -> Refusal:
@@ -124,7 +138,7 @@ def _file_commands(services: Services, target: Target, before: Snapshot, path: s
     mine = services.trees.entry(before.tree, path)
     theirs = services.trees.entry(target.expected, path)
     keep = f"git show {shlex.quote(saved_at)} > {shlex.quote(f'{place}.mine')}" if mine is not None else ""
-    if (in_the_way := _in_the_way(services, before.tree, path)) is not None:
+    if (in_the_way := _in_the_way(services, path)) is not None:
         aside = _from_start(services, in_the_way)
         keep = f"mv {shlex.quote(aside)} {shlex.quote(f'{aside}.mine')}"
     if theirs is None:

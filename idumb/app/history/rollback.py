@@ -104,7 +104,8 @@ def restore_and_report(
     answer = {
         "phase": journal.state.phase,
         "invariants": [e.as_dict() for e in invariants],
-        **fields(target, "paths", "tasks"),
+        "paths": [path for path in target.paths if path not in done.not_restored],
+        **fields(target, "tasks"),
         **fields(done, "commit", "kept"),
         **intent.fields,
         "next": [Action("next"), Action("undo")] if intent.operation else [Action("undo"), resume],
