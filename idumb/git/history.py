@@ -196,7 +196,8 @@ class GitHistory:
         said = message if made.commit is None else self.repository[made.commit].message
         if own.items() - _trailers(said).items():  # a hook removed them, or added a last paragraph
             text = f"{said.rstrip()}\n\n" + "".join(f"{name}: {value}\n" for name, value in own.items())
-            made = replace(commits.make(made.tree, head, text, hooks=False), words=made.words)
+            again = commits.make(made.tree, head, text, hooks=False)
+            made = again if again.commit is None else replace(again, words=made.words)
         return replace(made, unrun=unrun) if unrun else made
 
     def advance(

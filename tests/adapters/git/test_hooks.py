@@ -57,6 +57,16 @@ def test_a_commit_has_its_trailers_also_if_a_hook_removes_or_hides_them(
     assert ("Refs #1" in repo.git("show", "-s", "--format=%B")) == ("Refs" in script)
 
 
+def test_why_the_trailers_cannot_be_put_back_is_told(repo: GitSandbox, history: GitHistory) -> None:
+    """The second commit is signed, too, and its signature may be refused."""
+    signer = repo.write(".git/signer", "#!/bin/sh\necho no key >&2\nexit 1\n", mode=0o755)
+    repo.git("config", "gpg.program", str(signer))
+    hook(repo, f"sed -i /^Idumb-/d $1; git --git-dir={repo.git_dir} config commit.gpgSign true", "commit-msg")
+    made = make(history, work(repo, {"a": "2\n"}))
+    assert made.commit is None
+    assert "gpg failed to sign the data" in made.words
+
+
 @pytest.mark.parametrize("name", ["pre-commit", "prepare-commit-msg", "commit-msg"])
 def test_a_hook_that_refuses_is_told_with_its_words_and_what_it_left(
     repo: GitSandbox, history: GitHistory, name: str
