@@ -241,6 +241,18 @@ def test_abandoned_work_is_kept_and_removed_from_the_files(open_one: Project) ->
     assert (begun.code, begun.data["task"]["attempt"]) == (0, 2)
 
 
+def test_giving_up_brings_back_what_was_deleted_unless_that_is_committed(tmp_path: Path) -> None:
+    project = projects.create(GitSandbox.create(tmp_path / "p"), files={"a.txt": "a\n", ".gitignore": "b.txt\n"})
+    project.plan([task("T1-01", files="delete `a.txt`, delete `b.txt`", check="test ! -e a.txt")], head=MINE)
+    put(project, "b.txt", "never committed\n")
+    assert project.json("start", "T1-01", "--approve", project.approval()).code == 0
+    project.repo.git("rm", "-q", "a.txt")
+    project.repo.git("commit", "-qm", "mine")
+    (project.folder / "b.txt").unlink()
+    assert project.json("give-up", "T1-01", "--why", "not now").data["put_back"] == ["b.txt"]
+    assert (project.exists("a.txt"), project.read("b.txt")) == (False, "never committed\n")
+
+
 def test_the_audit_compares_a_run_s_result_with_the_working_tree(done_one: Project) -> None:
     """R-OPS-6, R-OPS-1, R-OPS-3: integrity of the working tree, and a bundle that claims no signature."""
     whole = done_one.json("audit", "workspace", "1").data

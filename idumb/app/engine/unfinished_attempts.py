@@ -182,7 +182,12 @@ def _kept(context: RunContext, task: Task, number: int, base: str) -> Snapshot:
 
 def _changed(context: RunContext, task: Task, base: str, left: str) -> tuple[str, ...]:
     """Return the declared paths that changed and are not committed: in place, `give-up` restores them."""
-    trees, head = context.services.trees, context.services.history.head_tree()
-    covers = paths.cover(ledger.written_paths(task.files))
-    changed = (change for change in trees.changes(base, left) if covers(change.path))
-    return tuple(c.path for c in changed if c.new is None or trees.entry(head, c.path) != c.new)
+    trees, history = context.services.trees, context.services.history
+    head, covers = history.head_tree(), paths.cover(ledger.written_paths(task.files))
+    changed = [change for change in trees.changes(base, left) if covers(change.path)]
+    same = {change for change in changed if trees.entry(head, change.path) == change.new}
+    # A file that no commit ever had is deleted in none; otherwise a person committed that meanwhile.
+    if record := any(change.new is None for change in same) and context.record(task):
+        begun = history.tree_of(record["before"]["head"]["commit"])
+        same -= {change for change in same if change.new is None and trees.entry(begun, change.path) is None}
+    return tuple(change.path for change in changed if change not in same)
