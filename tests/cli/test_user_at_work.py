@@ -156,6 +156,17 @@ def test_a_task_that_waits_for_an_answer_before_its_attempt_is_shown_so_everywhe
     assert project.json("show", "T1-01").data["status"] == "waiting"
 
 
+def test_a_task_with_an_open_question_still_waits_for_the_tasks_before_it(project: Project) -> None:
+    """A rollback leaves the question about the files of a later task open."""
+    modified = {"files": "modify `src.txt`", "check": "test -s src.txt", "after": "T1-01"}
+    project.plan([making("T1-01", "a.txt"), task("T1-02", **modified, steps=[shell("echo 3 > src.txt")])])
+    assert project.execute("--no-verify").code == 5
+    assert project.json("rollback", "1", "--to", "start", "--yes").code == 0
+    assert [row["id"] for row in project.json("decisions").data["decisions"]] == ["T1-02.base.1"]
+    assert project.json("graph", "1").data["status"] == {"T1-01": "ready", "T1-02": "pending"}
+    assert project.json("take", "T1-02").error["code"] == "task.not-ready"
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize("staged", [(), ("d/src.txt",)])
 def test_a_task_starts_from_the_version_that_the_user_takes_as_base(project: Project, staged: tuple[str, ...]) -> None:

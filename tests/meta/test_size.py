@@ -7,12 +7,12 @@ from tests.meta import size
 BUDGETS = {
     "domain": 7_878,
     "markdown": 6_369,
-    "app, engine rooms": 6_944,
-    "app, use cases": 7_918,
+    "app, engine rooms": 6_949,
+    "app, use cases": 7_927,
     "composition": 678,
     "cli, views": 4_214,
     "see and steer": 1_941,
-    "git": 4_362,
+    "git": 4_377,
     "store": 1_719,
     "system": 2_083,
     "gates": 1_795,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_711
+TESTS = 62_782
 
 
 def test_no_room_is_above_its_budget() -> None:

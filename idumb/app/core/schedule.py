@@ -44,7 +44,8 @@ def statuses(contract: Contract, state: RunState) -> dict[str, str]:
         status = state.tasks[task].status if task in state.tasks else outcome.PENDING
         if status in (outcome.PENDING, outcome.READY):
             status = _pending_status([statuses[d] for d in contract.dependencies[task]])
-        statuses[task] = outcome.WAITING if task in asking and status in RUNNABLE else status
+        is_next = status in (outcome.READY, outcome.RUNNING)  # others wait for tasks, whatever was asked earlier
+        statuses[task] = outcome.WAITING if is_next and task in asking else status
     return statuses
 
 
