@@ -118,6 +118,15 @@ PLAN = ".planning/phases/1/01-PLAN.md"
 CONFIGURATION = ".idumb/config.yaml"
 
 
+def test_a_command_of_a_gate_that_cannot_fail_is_named_at_its_line(project: Project) -> None:
+    """R-LOCK-1."""
+    project.plan([making("T1-01", "a.txt")], commit=False)
+    place = project.folder / CONFIGURATION
+    place.write_text("# Gates\ngates:\n  syntax: {level: 1}\n  one: {run: 'true'}\n", encoding="utf-8")
+    [found] = project.quick("check-plan", "1", "--json").data["findings"]
+    assert (found["code"], found["path"], found["line"]) == ("check.cannot-fail", CONFIGURATION, 4)
+
+
 @pytest.fixture
 def uncommitted(sandbox: GitSandbox) -> Project:
     """idumb is set up and a plan is written, but neither is added to git."""

@@ -7,7 +7,7 @@ from tests.meta import size
 BUDGETS = {
     "domain": 7_878,
     "markdown": 6_369,
-    "app, engine rooms": 6_949,
+    "app, engine rooms": 6_954,
     "app, use cases": 7_927,
     "composition": 678,
     "cli, views": 4_214,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_782
+TESTS = 62_791
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -259,7 +259,7 @@ def all_findings(
         case = Case(contract, settings, services.policy, mode, loaded.links, loaded.repositories, present)
         deadline = Deadline.after(gate_table.time_to_judge(settings, gate_table.PLAN), services.clock.monotonic)
         try:
-            return [*findings, *registry.findings(case, deadline)]
+            return [*findings, *(_placed(services, found) for found in registry.findings(case, deadline))]
         except OutOfTimeError as expired:
             raise InputError(
                 "plan.not-judged",
@@ -270,6 +270,14 @@ def all_findings(
     if STRICT in (mode, *(draft.mode for draft in loaded.drafts)):
         findings = [replace(f, severity=ERROR) if f.code == _UNPROVEN else f for f in findings]
     return [*findings, *registry.findings_of_drafts(loaded.drafts, settings, services.policy, mode)]
+
+
+def _placed(services: Services, finding: Finding) -> Finding:
+    """Return the finding; one about a gate of the configuration at the line of that gate."""
+    if not finding.field.startswith("gates."):
+        return finding
+    line, column = services.setting_place(*finding.field.split(".", 1))
+    return replace(finding, line=line, column=column)
 
 
 def _belongs(plans: PlanningFolder, plan: Plan, folder: str) -> bool:
