@@ -23,7 +23,7 @@ def metadata(data: bytes, kind: str) -> Mapping[str, Any] | None:
     if len(data) > _LARGEST and b"\n---" not in data[:_LARGEST]:
         return None
     try:
-        values = _metadata(data[:_LARGEST])
+        values = _metadata(data[:_LARGEST].decode("utf-8", "replace").encode())  # it may end in a character
     except ValueError:
         return None
     return values if values.get("type") == kind.lower() else None
@@ -113,7 +113,7 @@ def _metadata(data: bytes) -> dict[str, Any]:
     import frontmatter
 
     try:
-        metadata = frontmatter.loads(data.decode("utf-8-sig", "replace")).metadata
+        metadata = frontmatter.loads(data.decode("utf-8-sig")).metadata
         plain = json.loads(json.dumps(metadata, default=str, skipkeys=True))
     # Reports are not trusted, and foreign YAML makes this library raise almost anything.
     except Exception as problem:

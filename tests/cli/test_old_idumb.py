@@ -51,6 +51,7 @@ def old_files() -> dict[str, str | bytes]:
         f"{EXECUTION}/checkpoint-T1-01.json": json.dumps(CHECKPOINT),
         f"{EXECUTION}/checkpoint-T1-02.md": MARKDOWN,
         f"{EXECUTION}/checkpoint-T1-03.json": '{"id": "checkpoint-T1-03", ',
+        f"{EXECUTION}/checkpoint-T1-04.md": MARKDOWN.encode().replace(b"no-git", b"caf\xe9"),
         ".idumb/brain/context/notes.bin": b"\x00\xff\xfe",
     }
 
@@ -84,6 +85,7 @@ def test_unreadable_files_are_listed_and_kept_like_everything_else(project: Proj
     migrated = project.json("init").data["taken_over"]
     assert {row["path"].rpartition("/")[2] for row in migrated["not_understood"]} == {
         "checkpoint-T1-03.json",
+        "checkpoint-T1-04.md",
         "notes.bin",
     }
     for file in migrated["files"]:
