@@ -52,7 +52,7 @@ _TABLE: Mapping[str, str] = {
     SURE: ": echo printf seq sleep true yes",
     ARRANGE: ". alias cd chmod command cp declare export kill killall ln local ls mkdir mv pkill popd pushd pwd read"
              " readonly rm rmdir set shopt source stty touch ulimit umask unset wait",
-    LAUNCHER: "command env exec ionice nice nohup setsid stdbuf sudo time timeout watch xargs xvfb-run",
+    LAUNCHER: "busybox command env exec ionice nice nohup setsid stdbuf sudo time timeout watch xargs xvfb-run",
     SHELL: "bash dash ksh sh zsh",
     INTERPRETER: "bun deno lua node perl php python python2 python3 Rscript ruby ts-node tsx",
     NETWORK: "aria2c aws bunx curl dig ftp gcloud gh gsutil kubectl nc ncat netcat npx nslookup ping pipx pnpx scp sftp"

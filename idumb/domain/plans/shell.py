@@ -93,7 +93,8 @@ class Command(Struct, frozen=True, dict=True):
     def started(self) -> tuple[str, ...]:
         """The launchers and the program that they start, as in `env A=b make`."""
         launchers, rest = self._parted
-        return tuple(word.text for word in (*launchers, *rest[:1]) if word.literal and word.text)
+        own = any(word.text.rpartition("/")[2] == "busybox" for word in launchers[-1:])  # it has its programs in it
+        return tuple(word.text for word in (*launchers, *rest[: not own]) if word.literal and word.text)
 
     @property
     def is_filter(self) -> bool:

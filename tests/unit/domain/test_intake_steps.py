@@ -37,7 +37,7 @@ def test_a_command_is_judged_more_mildly_in_guided_mode_or_not_at_all() -> None:
     assert [(f.code, f.line) for f in findings_of(plan(task(acceptance=check)))] == [("command.placeholder", 12)]
 
 
-@every("command", ["curl -s http://localhost", "pip3.11 install six", "echo $RANDOM"])
+@every("command", ["curl -s http://localhost", "pip3.11 install six", "busybox wget http://localhost", "echo $RANDOM"])
 def test_an_assumption_that_names_task_and_program_allows_a_command_that_varies(command: str) -> None:
     """R-LOCK-7."""
     (finding,) = findings_of(steps(step(command=command)))
