@@ -48,6 +48,13 @@ def test_outside_a_repository_doctor_says_so_and_checks_the_machine(tmp_path: Pa
     assert "is not in a git repository" in problems(answer, "git.repository")[0]["found"]
 
 
+def test_doctor_does_not_send_to_git_status_for_a_missing_object(project: Project) -> None:
+    tree = project.repo.git("rev-parse", "HEAD^{tree}").strip()
+    (project.repo.git_dir / "objects" / tree[:2] / tree[2:]).unlink()
+    found = symptoms_of(project, "git.state", "problem")[0]
+    assert (f"object {tree} is missing" in found["found"], "git fsck" in str(found)) == (True, True)
+
+
 def test_a_merge_in_progress_is_named(project: Project) -> None:
     (project.repo.git_dir / "MERGE_HEAD").write_text(project.repo.head() + "\n", encoding="utf-8")
     assert "merge" in symptoms_of(project, "git.state", "problem")[0]["found"]

@@ -12,7 +12,7 @@ BUDGETS = {
     "composition": 678,
     "cli, views": 4_214,
     "see and steer": 1_941,
-    "git": 4_377,
+    "git": 4_382,
     "store": 1_719,
     "system": 2_083,
     "gates": 1_795,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_793
+TESTS = 62_800
 
 
 def test_no_room_is_above_its_budget() -> None:
