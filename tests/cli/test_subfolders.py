@@ -312,7 +312,9 @@ COMMANDS = """
     1 execute-phase 1 --approve {}
     0 log 1, show T1-01, show T1-01 --diff, show T1-01 --envelope, audit verify, audit workspace 1, decisions
     1 resume 1 --retry-failed
-    0 accept T1-02 --why mine, resume 1, verify-work 1, prove 1, show T1-02 --diff, dlq list, handoff list
+    0 accept T1-02 --why mine, resume 1, verify-work 1
+    1 prove 1
+    0 show T1-02 --diff, dlq list, handoff list
     0 doctor, doctor --fix
     0 rollback 1 --to T1-01 --yes, undo, rollback 1 --to start --yes
     1 execute-phase 1
