@@ -83,11 +83,8 @@ class _RepositoryChecks(Struct, frozen=True):
         try:
             status.require_usable(self.worktree)
         except errors.Refusal as found:
-            if found.code in {
-                "git.object-missing",
-                "git.head-unreadable",
-            }:  # its own hint helps, and git status does not
-                raise
+            if found.code in ("git.object-missing", "git.head-unreadable"):
+                raise  # its own hint helps, and git status does not
             if found.code not in {"git.index-locked", "git.unsupported-format", "git.ownership"}:
                 yield health.problem(found.message, means=f"no task starts until then [{found.code}]", fix="git status")
 

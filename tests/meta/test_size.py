@@ -12,7 +12,7 @@ BUDGETS = {
     "composition": 678,
     "cli, views": 4_214,
     "see and steer": 1_941,
-    "git": 4_382,
+    "git": 4_379,
     "store": 1_719,
     "system": 2_083,
     "gates": 1_795,

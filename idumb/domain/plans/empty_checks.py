@@ -145,9 +145,9 @@ def _is_certain(command: Command, *, is_piped: bool) -> bool:
 def must_lack(text: str) -> tuple[str, ...]:
     """Return the files in which a check wants to find nothing, as in `! grep -q x FILE`: without them, it passes."""
     last = next(reversed(shell.read(text).parts), None)
-    if (
-        not isinstance(last, Command) or not last.negated or last.program not in _SEARCHES or "-e" in last.own
-    ):  # no text is a file then
+    if not isinstance(last, Command) or not last.negated or last.program not in _SEARCHES:
+        return ()
+    if "-e" in last.own:  # no text is a file then
         return ()
     words = [word for word in last.words if not word.text.startswith("-")]
     return tuple(word.text for word in words[2:] if word.literal and not word.text.startswith(("/", "~")))
