@@ -151,13 +151,15 @@ def _forged_approval(scene: Scene) -> None:
     """An approval given on another machine, put into the repository with a list of allowed signers."""
     fields = "- **Requirements:** REQ-1\n- **Change:** extending\n"
     forged = task("T1-01", files="create `made.txt`", check="test -s made.txt", fields=fields)
-    steps = [write("made.txt", "made\n"), shell(_touch(scene))]
+    steps = [write("made.txt", "made\n"), shell("sh theirs.sh")]
     lines = "".join(f"- {json.dumps(step)}\n" for step in steps)
+    scene.repo.write("theirs.sh", f"{_touch(scene)}\n")
     _fresh_phase(scene, f"{forged}```yaml steps\n{lines}```\n", head=STRICT)
     scene.repo.commit("theirs")
     project = _project(scene)
     before = set(_state_dir().rglob("*.json"))
-    assert project.quick(*project.approving()).code == 0
+    answer = project.quick(*project.approving())
+    assert answer.code == 0, answer
     _put_into(scene, before)
     for place in _consent_places(scene):
         scene.repo.write(f"{place}/allowed_signers", "* ssh-ed25519 AAAA\n")
