@@ -134,7 +134,7 @@ ROWS: dict[str, Row] = {
         "Add `invariants` to the frontmatter, each with a command that checks it.", "invariants: [{id, text, check}]",
         field="interfaces", question="invariants"),
     "task.no-change-class": _of_strict(
-        "No change class says what becomes of behaviour: {found}.",
+        "There is no change class for {found}.",
         "Add `- **Change:** extending` (or preserving, modifying, breaking) to each task.",
         "preserving, extending, modifying, breaking", field="change", gate="change-class",
         question="change-classes"),
