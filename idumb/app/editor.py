@@ -69,7 +69,7 @@ def _begin(services: Services, task_name: str, by: str, flags: RunRequest, *, re
 def _startable(services: Services, contract: Contract, task_id: str, request: RunRequest) -> Task:
     """Return the task if the command can begin it; Refusal if it is somebody else's, or has ended."""
     run_lookup.require_task(contract.tasks, task_id, contract.phase)
-    task, plan = contract.tasks[task_id], contract.plan_of(task_id)
+    task, plan = contract.tasks[task_id], contract.plan_of[task_id]
     if request.command != "take" and not contracts.in_editor(plan, task, services.settings):
         name = contracts.builder_of(plan, task, services.settings)
         raise Refusal(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
@@ -19,8 +20,11 @@ from idumb.domain.settings import Settings
 MAX_TASKS = 10_000
 
 
-class Contract(Struct, frozen=True):
-    """`order` is the execution order of all tasks of the phase; `hash` is what a person consents to."""
+class Contract(Struct, frozen=True, dict=True):
+    """`order` is the execution order of all tasks of the phase; `hash` is what a person consents to.
+
+    `plan_of` is the plan of each task.
+    """
 
     phase: str
     folder: str
@@ -39,10 +43,8 @@ class Contract(Struct, frozen=True):
         """The environment variables that steps and checks get: the inputs of a workflow."""
         return self.plans[0].workflow.variables if self.plans and self.plans[0].workflow is not None else {}
 
-    def plan_of(self, task_id: str) -> Plan:
-        return next(p for p in self.plans if any(t.id == task_id for t in p.tasks))
-
-    def plan_by_task(self) -> dict[str, Plan]:
+    @functools.cached_property
+    def plan_of(self) -> Mapping[str, Plan]:
         return {t.id: p for p in self.plans for t in p.tasks}
 
 

@@ -91,10 +91,10 @@ def compare(old: Contract, new: Contract, *, configuration: bool = False) -> Pla
     pairs = ((path, _differences(before[path], after[path], frozenset({"path", "sha256", "tasks"}))) for path in common)
     plans = tuple(Changed(path, after[path].title, changes) for path, changes in pairs if changes)
     tasks = tuple(_tasks(old, new))
-    touched = {plan.id for plan in plans} | {new.plan_of(task.id).path for task in tasks}
+    touched = {plan.id for plan in plans} | {new.plan_of[task.id].path for task in tasks}
     added = tuple(new.tasks[t] for t in new.order if t not in old.tasks)
     removed = tuple(old.tasks[t] for t in old.order if t not in new.tasks)
-    touched |= {new.plan_of(task.id).path for task in added} | {old.plan_of(task.id).path for task in removed}
+    touched |= {new.plan_of[task.id].path for task in added} | {old.plan_of[task.id].path for task in removed}
     order = _order(old, new)
     unseen = (path for path in common if before[path].sha256 != after[path].sha256 and path not in touched)
     return PlanDiff(
@@ -111,7 +111,7 @@ def compare(old: Contract, new: Contract, *, configuration: bool = False) -> Pla
 
 
 def _tasks(old: Contract, new: Contract) -> Iterable[Changed]:
-    was, now = old.plan_by_task(), new.plan_by_task()
+    was, now = old.plan_of, new.plan_of
     for id in new.order:
         if id in old.tasks:
             moved = {} if was[id].path == now[id].path else {"plan": (was[id].path, now[id].path)}

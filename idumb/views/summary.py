@@ -120,7 +120,7 @@ def _proof(contract: Contract, ids: Sequence[str], evidence: Evidence, clone: Se
 
     `weaker` is what the recorded checks had and a clone of a stranger has not.
     """
-    plans = contract.plan_by_task()
+    plans = contract.plan_of
     standing = contracts.without_replaced(contract, ids, ids)
     checks = [(task.id, check) for task in standing for check in rerun.checks_of_task(task, plans[task.id])]
     checks += [("phase", check) for check in rerun.checks_of_phase(contract.plans)]

@@ -25,7 +25,7 @@ from idumb.domain.runs.run import TaskState
 
 def begin(context: RunContext, task: Task) -> Attempt:
     """Return the next attempt with its number, base and feedback. Its base is "" if it starts anew."""
-    services, last, plan = context.services, context.state.tasks[task.id], context.plans[task.id]
+    services, last, plan = context.services, context.state.tasks[task.id], context.contract.plan_of[task.id]
     number, goes_on, waits = last.attempt.number + 1, keeps_own_work(context, task), lacks_only_verdict(context, task)
     return Attempt(
         task=task,
@@ -75,7 +75,9 @@ def lacks_only_verdict(context: RunContext, task: Task) -> bool:
 
 
 def _builder(context: RunContext, task: Task) -> Agent:
-    return context.agents.get(contract.builder_of(context.plans[task.id], task, context.services.settings) or "")
+    return context.agents.get(
+        contract.builder_of(context.contract.plan_of[task.id], task, context.services.settings) or ""
+    )
 
 
 def check_lock(context: RunContext, attempt: Attempt) -> Attempt:

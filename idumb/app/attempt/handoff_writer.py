@@ -60,7 +60,7 @@ def _of_task(
             continue
         document = Document(
             handoff.new_id(journal.state.id, task.id, attempt, number),
-            contracts.builder_of(contract.plan_of(task.id), task, services.settings) or "human",
+            contracts.builder_of(contract.plan_of[task.id], task, services.settings) or "human",
             target.agent,
             journal.operation,
             services.clock.now(),

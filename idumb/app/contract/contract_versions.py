@@ -205,7 +205,7 @@ def append_answers(services: Services, journal: Journal, contract: Contract) -> 
 
 def _plan_of(contract: Contract, question: Mapping[str, Any]) -> Plan:
     task = str(question.get("task"))
-    return contract.plan_of(task) if task in contract.tasks else contract.plans[-1]
+    return contract.plan_of[task] if task in contract.tasks else contract.plans[-1]
 
 
 def _append(services: Services, journal: Journal, contract: Contract, path: str, answers: tuple[str, ...]) -> Contract:

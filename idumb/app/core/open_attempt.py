@@ -57,7 +57,7 @@ def of(state: RunState) -> OpenAttempt | None:
 def refused_commit(contract: Contract, state: RunState, settings: Settings) -> str | None:
     """The task whose work in an editor passed but whose commit git refused. It can be submitted again."""
     refused = (t for t in contract.order if t in state.tasks and state.tasks[t].intended)
-    return next((t for t in refused if contracts.in_editor(contract.plan_of(t), contract.tasks[t], settings)), None)
+    return next((t for t in refused if contracts.in_editor(contract.plan_of[t], contract.tasks[t], settings)), None)
 
 
 def choices(task: str) -> tuple[Choice, ...]:

@@ -81,10 +81,6 @@ class RunContext(Struct, frozen=True, dict=True):
         return self.journal.state
 
     @cached_property
-    def plans(self) -> Mapping[str, Plan]:
-        return self.contract.plan_by_task()
-
-    @cached_property
     def strict(self) -> bool:
         return STRICT in (self.contract.mode, self.state.mode)
 
@@ -120,7 +116,7 @@ class RunContext(Struct, frozen=True, dict=True):
         return self._at(is_here=self._is_of_person(task) if row is None else row.get("in_place", False))
 
     def _is_of_person(self, task: Task) -> bool:
-        return contract.in_place(self.plans[task.id], task, self.services.settings)
+        return contract.in_place(self.contract.plan_of[task.id], task, self.services.settings)
 
     def _at(self, *, is_here: bool) -> RunContext:
         if is_here == self.workspace.in_place:
@@ -134,7 +130,7 @@ class RunContext(Struct, frozen=True, dict=True):
         row = self.record(task)
         if row is None:
             raise KeyError(task.id)
-        return loaded(row, task, self.plans[task.id], self.services.clock.monotonic())
+        return loaded(row, task, self.contract.plan_of[task.id], self.services.clock.monotonic())
 
     def record(self, task: Task) -> Mapping[str, Any] | None:
         """Return the record of the present attempt at a task; None if it never began, or was killed before."""

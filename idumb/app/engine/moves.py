@@ -38,7 +38,7 @@ class Ending(Struct, frozen=True):
 
 def next_move(context: RunContext, task: Task, dirty: tuple[str, ...] = ()) -> Move:
     """Return what follows for a task now; `dirty` are files of its that the user has changed."""
-    state, plan, task_state = context.state, context.plans[task.id], context.state.tasks[task.id]
+    state, plan, task_state = context.state, context.contract.plan_of[task.id], context.state.tasks[task.id]
     return follow.follow(task, plan, task_state, state, _circumstances(context, task, task_state, dirty))
 
 
@@ -166,7 +166,7 @@ def _conflict(context: RunContext, task: Task, question: Decision) -> Ending | N
 
 
 def _commit_failed(context: RunContext, task: Task, words: str) -> WorkFailed:
-    mine = contracts.in_editor(context.plans[task.id], task, context.services.settings)
+    mine = contracts.in_editor(context.contract.plan_of[task.id], task, context.services.settings)
     again = Action.of("submit", task.id) if mine else Action.of("resume", context.contract.phase)
     message = f"git refused the commit of {task.id}: {words}"
     return WorkFailed("git.commit-refused", message, hint=f"Fix what git names, then {again}")
@@ -225,7 +225,7 @@ def _skipped(context: RunContext, task: Task, number: int, reason: str) -> tuple
 
 
 def _circumstances(context: RunContext, task: Task, task_state: TaskState, dirty: tuple[str, ...]) -> Circumstances:
-    state, services, plan = context.state, context.services, context.plans[task.id]
+    state, services, plan = context.state, context.services, context.contract.plan_of[task.id]
     deviations = run_lookup.deviations(services, context.run, task.id) if task_state.attempt.deviates else Deviations()
     waiting = (state.decisions[d] for d in task_state.decisions if d in state.decisions and d not in state.answers)
     until = (question.get("until") for question in waiting)

@@ -56,7 +56,7 @@ def _run_task(context: RunContext, task: Task) -> Ending | None:
     if task.is_history:
         context.journal.append("task.omitted", task.id, by=task.id, reason=outcome.DONE_BEFORE)
         return None
-    if contracts.in_editor(context.plans[task.id], task, context.services.settings):
+    if contracts.in_editor(context.contract.plan_of[task.id], task, context.services.settings):
         return Ending(agent.EDITOR, f"{task.id} waits for your editor; to begin, run `idumb start {task.id}`", task.id)
     context = context.of(task)
     while True:
@@ -142,7 +142,7 @@ def require_sandbox(context: RunContext) -> None:
 
 def _outside(context: RunContext) -> list[str]:
     """Return the agents of unfinished tasks that no sandbox can limit."""
-    plans, states, settings = context.plans, context.state.tasks, context.services.settings
+    plans, states, settings = context.contract.plan_of, context.state.tasks, context.services.settings
     names = set[str | None]()
     for task in context.contract.tasks.values():
         if states[task.id].status in schedule.RUNNABLE:

@@ -71,7 +71,7 @@ def prepare(services: Services, phase: str) -> Result:
     prepared = []
     for task in (ready or failed)[:1]:
         brief = in_run(services, contract, current, task)
-        builder = contracts.builder_of(contract.plan_of(task), contract.tasks[task], services.settings)
+        builder = contracts.builder_of(contract.plan_of[task], contract.tasks[task], services.settings)
         prompt = brief["prompt"] if capabilities_of(builder or "").reads_prompt else ""
         prepared.append({**brief, "prompt": prompt, "status": statuses[task], "agent": _agent(services, builder)})
     return Result(
@@ -104,7 +104,7 @@ _OF_TASK = ("id", "title", "description", "kind", "verify", "tests", "preconditi
 
 def in_run(services: Services, contract: Contract, state: RunState | None, task_id: str) -> dict[str, Any]:
     """Return the brief of the open or next attempt as JSON-serialisable data; times are in seconds."""
-    task, plan = contract.tasks[task_id], contract.plan_of(task_id)
+    task, plan = contract.tasks[task_id], contract.plan_of[task_id]
     known = state.tasks.get(task_id) if state is not None else None
     attempt = 1 if known is None else known.attempt.number + (known.attempt.opened is None)
     feedback = "" if known is None else entry.feedback(known)

@@ -143,7 +143,7 @@ def _card(
     numbers = (row["attempt"] for row in attempts)
     transcripts = {number: services.transcripts(attempted.id, name, number) for number in numbers}
     return Card(
-        task, contract.plan_of(name), status, reason, tuple(proofs), tuple(attempts), change, spent, transcripts
+        task, contract.plan_of[name], status, reason, tuple(proofs), tuple(attempts), change, spent, transcripts
     )
 
 

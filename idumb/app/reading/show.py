@@ -35,7 +35,7 @@ def show(services: Services, task: str) -> Result:
     data: dict[str, Any] = {
         "id": task_id,
         "phase": contract.phase,
-        "plan": contract.plan_of(task_id).path,
+        "plan": contract.plan_of[task_id].path,
         "line": declared.span.line if declared.span else None,
         "task": {name: _value(getattr(declared, name)) for name in names if name not in _SKIPPED_FIELDS},
         "proofs": contracts.proofs(declared),
@@ -123,7 +123,7 @@ def plan(services: Services, name: str) -> Result:
     if _DIGEST.fullmatch(name):
         return _kept_plan(services, name)
     contract, state, task_id = _find(services, name)
-    locked = contract.plan_of(task_id)
+    locked = contract.plan_of[task_id]
     if state is not None:
         return _kept_plan(services, dict(state.contract.plans)[locked.path])
     text = dict(services.plans.plans(contract.folder))[locked.path].decode("utf-8", "replace")

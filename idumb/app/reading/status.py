@@ -181,8 +181,9 @@ def _planned(
         word = "verified" if current.verified else current.state
     asked = schedule.open_questions(current, services.clock.now()) if current else []
     situation = next_steps.situation(services, contract, current, statuses, asked)
-    ready = [t for t in contract.order if statuses[t] in (outcome.READY, outcome.RUNNING)]
-    others = [t for t in contract.order if statuses[t] not in outcome.UNBLOCKING and t not in set(ready)]
+    at_work = (outcome.READY, outcome.RUNNING)
+    ready = [t for t in contract.order if statuses[t] in at_work]
+    others = [t for t in contract.order if statuses[t] not in (*outcome.UNBLOCKING, *at_work)]
     shown = {
         **row,
         "phase": contract.phase,

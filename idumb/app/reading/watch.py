@@ -86,7 +86,7 @@ def expected_of(services: Services, state: RunState) -> dict[str, Expected]:
     of_project = [command for gate in services.settings.gates.values() for command in gate.run]
     of_project += services.settings.checkout.prepare
     for name, task in contract.tasks.items():
-        checks = rerun.checks_of_task(task, contract.plan_of(name))
+        checks = rerun.checks_of_task(task, contract.plan_of[name])
         is_known = not task.is_human and (scale is not None or task.estimate is not None)
         seconds = task.estimate_seconds * (1.0 if scale is None else scale) if is_known else None
         rows[name] = Expected((*(check.command for check in checks if check.command), *of_project), seconds)

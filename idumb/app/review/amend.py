@@ -184,7 +184,7 @@ def _rewrite(services: Services, request: Request, state: RunState, contract: Co
     for change in changes:
         if change.kind in (amendment.WIDEN, amendment.DROP):
             run_lookup.require_task(contract.tasks, change.task or "", contract.phase)
-            paths[contract.plan_of(change.task or "").path] = None
+            paths[contract.plan_of[change.task or ""].path] = None
         else:
             paths[receiving_plan(contract, request.plan).path] = None
     if not paths:

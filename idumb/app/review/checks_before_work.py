@@ -43,7 +43,7 @@ def run(services: Services, contract: Contract, *, strict: bool) -> Ran:
     tree = task_base.tree_between_attempts(services, state, services.trees.scan() if state.uncommitted() else "")
     ran = Ran([], [])
     try:
-        for id, plan in contract.plan_by_task().items():
+        for id, plan in contract.plan_of.items():
             task = contract.tasks[id]
             if id in done or task.is_human:
                 continue

@@ -49,7 +49,7 @@ def report(
 
 def _step(services: Services, state: RunState, contract: Contract, task: str) -> tuple[dict[str, Any], list[Event]]:
     """Return the step of a task at which a run stopped, with its tool and plan, and the events that led to it."""
-    plan, trail = contract.plan_of(task), list(services.log.events(run=state.id, task=task))
+    plan, trail = contract.plan_of[task], list(services.log.events(run=state.id, task=task))
     calls = [e for e in trail if e.kind == STEP and not e.payload["ok"]]
     builder = contracts.builder_of(plan, contract.tasks[task], services.settings)
     step_id, tool = task, calls[-1].payload["tool"] if calls else builder
@@ -94,7 +94,7 @@ def choices(services: Services, contract: Contract, state: RunState, task: str) 
         return actions.choice_rows(_for_deviations(services, contract, state, task))
     if task_state.status == outcome.WAITING:
         return []
-    mine = contracts.in_editor(contract.plan_of(task), contract.tasks[task], services.settings)
+    mine = contracts.in_editor(contract.plan_of[task], contract.tasks[task], services.settings)
     return actions.choice_rows(_for_failed(contract.phase, task, in_editor=mine))
 
 
@@ -133,7 +133,7 @@ def _deviation(services: Services, contract: Contract, state: RunState, task: st
 
 def _for_deviations(services: Services, contract: Contract, state: RunState, task: str) -> tuple[Choice, ...]:
     """Return what can be done about deviations: no task gets a protected file, and no strict plan is widened."""
-    plan, deviations, phase = contract.plan_of(task), state.tasks[task].work.deviations, contract.phase
+    plan, deviations, phase = contract.plan_of[task], state.tasks[task].work.deviations, contract.phase
     secret = exposed_secrets.in_any_name(services, deviations)
     guarded = run_lookup.deviations(services, state.id, task).protected
     never = [path for path in guarded if not paths.matches_any(path, paths.PROTECTED_UNLESS_DECLARED)]

@@ -71,5 +71,5 @@ def situation(
         asked=tuple(question["subject"] for question in asked),
     )
     looked_at, settings = (*now.ready[:1], *now.failed), services.settings
-    mine = (t for t in looked_at if contracts.in_editor(contract.plan_of(t), contract.tasks[t], settings))
+    mine = (t for t in looked_at if contracts.in_editor(contract.plan_of[t], contract.tasks[t], settings))
     return replace(now, in_editor=frozenset(mine))

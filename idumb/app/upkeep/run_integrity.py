@@ -54,7 +54,7 @@ def _faults(services: Services, id: str) -> Iterator[dict[str, Any]]:
                 contract, version = loading.find_locked_contract(services, state), state.contract.version
             task = None if contract is None else contract.tasks.get(event.task or "")
             if contract is not None and task is not None and "record" in event.payload:
-                attempt.loaded(event.payload["record"], task, contract.plan_of(task.id), 0.0)
+                attempt.loaded(event.payload["record"], task, contract.plan_of[task.id], 0.0)
         except replay.UNREADABLE as problem:
             yield _fault(event.seq, event.kind, f"its payload cannot be read: {replay.lacking(problem)}")
             return

@@ -127,7 +127,7 @@ def _of_run(proof: Proof, state: RunState, task: TaskState, place: Place, *, who
     number = task.checkpoint.attempt if task.checkpoint is not None else task.attempt.number
     events = proof.services.log.events(run=made_in, task=task.id, kind="evidence.recorded")
     recorded = rerun.last_of_each([event.payload for event in events if event.attempt == number])
-    rows = fresh_clone.run_again(proof, rerun.checks_of_task(declared, proof.contract.plan_of(task.id)), recorded)
+    rows = fresh_clone.run_again(proof, rerun.checks_of_task(declared, proof.contract.plan_of[task.id]), recorded)
     rows += _unrepeated(declared, recorded)
     return fresh_clone.row(task.id, task.status, place, rerun.result_of(rows), checks=rows)
 
@@ -241,9 +241,7 @@ def _require_consent(services: Services, contract: Contract, task: str | None, a
     if contract.hash in approved or PhaseGrants(services, contract).covers(contract.hash):
         return
     checks = [*rerun.checks_of_phase(contract.plans)]
-    checks += [
-        c for id, plan in contract.plan_by_task().items() for c in rerun.checks_of_task(contract.tasks[id], plan)
-    ]
+    checks += [c for id, plan in contract.plan_of.items() for c in rerun.checks_of_task(contract.tasks[id], plan)]
     prepare = services.settings.checkout.prepare
     commands = list(dict.fromkeys((*prepare, *(check.command for check in checks if check.command))))
     why = f"Proving phase {contract.phase} runs {len(commands)} commands of this repository"
@@ -257,7 +255,7 @@ def _of_head(proof: Proof, id: str, place: Place, *, accepted: bool) -> Row:
     [declared] = contracts.without_replaced(proof.contract, [id], proof.contract.order)
     if place.commit is None and not accepted:
         return fresh_clone.row(id, outcome.COMPLETED, place, rerun.NO_COMMIT, _NO_COMMIT)
-    rows = fresh_clone.run_again(proof, rerun.checks_of_task(declared, proof.contract.plan_of(id)), {})
+    rows = fresh_clone.run_again(proof, rerun.checks_of_task(declared, proof.contract.plan_of[id]), {})
     rerunnable = {row["subject"] for row in rows}
     whys = {id: _NO_PROOF if kind == UNPROVEN else _NO_LOG for id, kind in contracts.proofs(declared).items()}
     rows += [fresh_clone.not_rerun(c.id, c.text, whys[c.id]) for c in declared.acceptance if c.id not in rerunnable]

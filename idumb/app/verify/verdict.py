@@ -58,7 +58,7 @@ def decide(
 def _proof_source(contract: Contract, statuses: Mapping[str, str]) -> str:
     """Return what proves the tasks of a phase that declares no check itself."""
     done = (task for task, status in statuses.items() if status == outcome.COMPLETED)
-    if any(contracts.is_checked(contract.plan_of(task), contract.tasks[task]) for task in done):
+    if any(contracts.is_checked(contract.plan_of[task], contract.tasks[task]) for task in done):
         return "the tasks' own checks"
     return "what validators and people said; the tasks have no checks"
 

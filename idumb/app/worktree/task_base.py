@@ -76,7 +76,7 @@ def changed_by_user(context: RunContext, task: Task) -> tuple[str, ...]:
     settings, state = context.services.settings, context.state
     if task.is_human or state.policy == COMMIT_NONE or not (declared := ledger.written_paths(task.files)):
         return ()
-    in_place = contracts.in_place(context.plans[task.id], task, settings)
+    in_place = contracts.in_place(context.contract.plan_of[task.id], task, settings)
     if in_place and state.tasks[task.id].work.base is not None:
         return ()
     again = Action.of("start", task.id) if in_place else Action.of("resume", context.contract.phase)

@@ -48,7 +48,7 @@ def of_other_tasks(case: Case) -> Hits:
         own = [c.command for c in task.acceptance if c.command and not c.keeps]
         own += [*task.verify, *(test.command for test in task.tests)]
         by_person = task.is_human or any(c.proof == HUMAN for c in task.acceptance)
-        judged = by_person or validator_of(case.contract.plan_of(task.id), task, case.settings) is not None
+        judged = by_person or validator_of(case.contract.plan_of[task.id], task, case.settings) is not None
         if own and seen.issuperset(own) and not judged and not task.is_history:
             repeated[task.id] = own
         seen.update(own)

@@ -203,7 +203,7 @@ def unmet_files(case: Case) -> Hits:
     """Report what `unmet_claims` finds, except in steps of workflows that never run."""
     if case.present is None:
         return
-    plan_of, never = case.contract.plan_by_task(), _never_run(case.contract)
+    plan_of, never = case.contract.plan_of, _never_run(case.contract)
     for unmet in unmet_claims(case.contract, case.present):
         if unmet.task not in never:
             claim, task = unmet.claim, case.contract.tasks[unmet.task]
