@@ -167,7 +167,7 @@ def _why_not(where: PhaseLocation, state: Round, again: Action, choice: str | No
     """Return the error of rounds that wrote no plan."""
     template = Action.of("plan-phase", where.phase, "--template")
     hint = {None: Action("decisions"), plan_questions.AGAIN: again}.get(choice, template)
-    if state.draft is not None and state.draft.legal:
+    if state.legal:
         words = f"The plan-checker still objects after {state.number} rounds. The plan is legal; you decide."
         return "plan.objections", words, hint
     return "plan.not-legal", f"The planner wrote no legal plan in {state.number} rounds; nothing was written.", hint

@@ -52,8 +52,12 @@ class Round(Struct):
     kept: str | None = None
 
     @property
+    def legal(self) -> bool:
+        return self.draft is not None and self.draft.legal
+
+    @property
     def good(self) -> bool:
-        return self.draft is not None and self.draft.legal and not self.objections and not self.problem
+        return self.legal and not self.objections and not self.problem
 
     @property
     def feedback(self) -> str:
@@ -67,7 +71,7 @@ def record(journal: Journal, goal: Goal, state: Round, command: Action, worktree
     phase, draft = goal.context.location.phase, state.draft
     text = None if draft is None else draft.text
     evidence = [f"objection: {objection}" for objection in state.objections]
-    if draft is not None and draft.legal:
+    if state.legal:
         headline = f"The plan-checker objects to the plan of phase {phase} after {state.number} rounds"
         why = "The plan is legal, and runs only with your consent. The plan-checker's objections are an opinion."
     else:
@@ -94,7 +98,7 @@ def record(journal: Journal, goal: Goal, state: Round, command: Action, worktree
 
 
 def _choices(id: str, goal: Goal, state: Round, command: Action) -> Iterator[Choice]:
-    if state.draft is not None and state.draft.legal:
+    if state.legal:
         yield Choice(TAKE, "write the plan as it is", f"{goal.file.path} is written", Action.of("decide", id, TAKE))
     start = "from the last draft" if state.draft is not None else "from nothing"
     yield Choice(
@@ -127,19 +131,14 @@ def sent_back(services: Services, path: str) -> tuple[str | None, Round]:
     return asked["draft"] if _whole(asked) else None, Round(objections=list(asked["objections"]), problem=problem)
 
 
-def _asked(services: Services) -> list[tuple[Mapping[str, Any], Event | None]]:
-    """Return the questions about plans of this working tree, each with its answer, the oldest first."""
+def _newest(services: Services) -> dict[str, tuple[Mapping[str, Any], Event | None]]:
+    """Return the newest question about each plan of this working tree, with its answer, by path."""
     asked = (event.payload for event in services.log.events(kind="decision.asked") if event.run is None)
     here = [row for row in asked if row["kind"] == PLAN and row.get("worktree") == services.worktree]
     answers = (
         {event.payload["decision"]: event for event in services.log.events(kind="decision.answered")} if here else {}
     )
-    return [(row, answers.get(row["id"])) for row in here]
-
-
-def _newest(services: Services) -> dict[str, tuple[Mapping[str, Any], Event | None]]:
-    """Return the newest question about each plan, by path."""
-    return {row["path"]: (row, answer) for row, answer in _asked(services)}
+    return {row["path"]: (row, answers.get(row["id"])) for row in here}
 
 
 def _whole(question: Mapping[str, Any]) -> bool:
@@ -148,20 +147,18 @@ def _whole(question: Mapping[str, Any]) -> bool:
 
 
 def require_open(services: Services, id: str) -> Mapping[str, Any] | None:
-    """Return the open question with this id; None if this working tree has none.
+    """Return the open question with this id; None if it is not the newest one about a plan of this working tree.
 
     Refusal `decision.answered` or `decision.void` if it is no longer open.
     """
-    matches = [pair for pair in _asked(services) if pair[0]["id"] == id]
-    if not matches:
+    found = next((pair for pair in _newest(services).values() if pair[0]["id"] == id), None)
+    if found is None:
         return None
-    question, answer = matches[-1]
+    question, answer = found
     if answer is not None:
         raise Refusal("decision.answered", f"{id} is already answered.", hint=question["go_on"])
     if services.files.exists(question["path"]):
         raise void(id, f"{question['path']} exists now", Action.of("check-plan", question["phase"]))
-    if _newest(services)[question["path"]][0]["id"] != id:
-        raise void(id, "a later question replaced it", Action("decisions"))
     return question
 
 
@@ -182,11 +179,7 @@ def _draft(services: Services, question: Mapping[str, Any]) -> Draft:
     if not _whole(question):
         kept = Action.of("plan-phase", question["phase"], "--from", question["kept"])
         raise void(question["id"], "the log does not contain the draft, because the draft contains a secret", kept)
-    where = phase_context.locate(services, question["phase"])
-    file = draft_plan.next_plan(services, where)
-    if file.path != question["path"]:
-        following = Action.of("plan-phase", question["phase"])
-        raise void(question["id"], f"the next plan of the phase is now {file.path}", following)
+    file = draft_plan.next_plan(services, phase_context.locate(services, question["phase"]))
     draft = draft_plan.judge(services, file, question["draft"])
     if not draft.legal:
         raise InputError(

@@ -42,7 +42,7 @@ def run_rounds(
             state.failed = result
             return state
         _read(services, goal, result, state)
-        if state.draft is not None and state.draft.legal and not state.problem:
+        if state.legal and not state.problem:
             warnings += _check(services, goal, state, journal, tell)
         if state.good:
             break
