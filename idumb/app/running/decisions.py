@@ -18,7 +18,7 @@ from idumb.app.review import ask_consent
 from idumb.app.session import operation
 from idumb.app.worktree import done_work, preconditions
 from idumb.domain import outcome, wording
-from idumb.domain.action import HISTORY, PHASE, SKIP, Action, Answer, seconds_until
+from idumb.domain.action import HISTORY, PHASE, SKIP, Action, Answer
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import nearest
@@ -37,10 +37,7 @@ def waiting(services: Services) -> Result:
             changed.append(state.phase)
     data = {"decisions": [*consent_questions(services), *plan_questions.open_questions(services), *rows]}
     words = "asks, too, but HEAD is on another branch, or its plan changed since"
-    warnings = [f"Phase {phase} {words}: idumb check-plan {phase}" for phase in changed]
-    holder = services.owner.holder()
-    if holder is not None:
-        warnings.append(f"idumb {holder['command']} runs as process {holder['pid']}, and may ask at its own terminal")
+    warnings = (f"Phase {phase} {words}: idumb check-plan {phase}" for phase in changed)
     return Result(data, warnings=tuple(warnings))
 
 
@@ -121,21 +118,14 @@ def _answered(answer: Answer, following: list[Any], *, version: int | None = Non
 
 def _require_answerable(services: Services, state: RunState, question: Mapping[str, Any]) -> None:
     """Refuse an answer that comes too late, or about work that is not there."""
-    task, until = state.tasks.get(question.get("task") or ""), question.get("until")
     why, hint = "", Action.of("resume", state.phase)
-    if task is not None and task.status in outcome.ENDED and question["kind"] != HISTORY:
-        why, hint = f"{task.id} is {task.status}", Action.of("show", task.id)
-    elif question.get("task") is None and not state.is_complete:
+    if question.get("task") is None and not state.is_complete:
         unfinished = [f"{id} ({one.status})" for id, one in state.tasks.items() if one.status not in outcome.ENDED]
         verb = "is" if len(unfinished) == 1 else "are"
         why = f"it is about the work of phase {state.phase}, and {wording.listed(unfinished)} {verb} not done"
         if state.restoring is not None:
             why = f"{state.restoring['words']} was interrupted"
-    elif until is not None and not seconds_until(until, services.clock.now()):  # the next command records the no
-        why = f"it was open until {until}, and nobody answered, so the answer is no"
-        if task is None or task.status != outcome.WAITING:
-            hint = Action.of("show", question["task"])
-    elif question["id"] not in {row["id"] for row in schedule.open_questions(state)}:
+    elif question["id"] not in {row["id"] for row in schedule.open_questions(state, services.clock.now())}:
         why, hint = "nothing waits for it any more", Action("decisions")
     if why:
         raise plan_questions.void(question["id"], why, hint)
