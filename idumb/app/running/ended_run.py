@@ -17,9 +17,6 @@ def answer(services: Services, phase: str, *, judged: bool) -> Result | None:
     state = run_lookup.newest_run(services, phase)
     if state is None or state.state != COMPLETED or state.restoring is not None or (judged and not state.verified):
         return None
-    ended = run_lookup.last_event(services, "operation.finished", state.id)
-    if ended is None or ended.seq != state.last_seq or ended.payload["error"] or not state.contract.plans:
-        return None
     folder = state.contract.plans[0][0].rpartition("/")[0]
     if contracts.source_hashes(services.plans.plans(folder)) != dict(state.contract.plans):
         return None

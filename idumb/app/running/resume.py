@@ -68,10 +68,10 @@ def resume(services: Services, request: RunRequest, again: Retry = _NO_RETRY) ->
     admission.require_ready(services, contract, state, request, runs=not (is_done and state.verified))
     if is_done and (state.verified or not request.verify):
         with operation.owned(services, "resume") as owned:
-            if not ended_run.has_reports(services, state, contract.folder):  # it was stopped before it wrote them
-                from idumb.app.verify import verify_work  # it loads the checks, and mostly the reports are written
+            from idumb.app.verify import verify_work  # it loads the checks
 
-                verify_work.publish(services, owned.journal(state), contract, state.verification)
+            # It was stopped before it wrote its reports.
+            verify_work.publish(services, owned.journal(state), contract, state.verification)
         return ended_run.complete(state)
     from idumb.app.running import run_lifecycle  # it loads the engine, and often there is nothing to do
 
@@ -90,7 +90,7 @@ def resume(services: Services, request: RunRequest, again: Retry = _NO_RETRY) ->
 
 def _has_work(task: TaskState) -> bool:
     """Return whether the last attempt changed files."""
-    return task.work.base is not None and task.work.left_tree not in (None, task.work.base)
+    return task.work.left_tree not in (None, task.work.base)
 
 
 def _reset(services: Services, journal: Journal, contract: Contract, again: Retry, on_deviation: str | None) -> None:
