@@ -215,3 +215,11 @@ def test_idumb_amends_no_step_plan(prepared: Prepared) -> None:
     done = execute(project)
     assert done.code == 0, done.out
     assert project.trailers("Idumb-Task") == [f"{ID}-01", f"{ID}-02", f"{ID}-03"]
+
+
+def test_idumb_adds_no_second_plan_to_a_step_plan(project: Project) -> None:
+    put(project, write("a.txt", "x\n"))
+    assert execute(project).code == 0
+    project.repo.commit_with({"a.txt": "y\n"}, "mine", "a.txt")
+    refused = project.json("verify-work", PLAN, "--gaps")
+    assert (refused.code, refused.error["code"]) == (3, "phase.step-plan"), refused.out

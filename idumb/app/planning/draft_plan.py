@@ -22,7 +22,6 @@ from idumb.domain.contract import Contract
 from idumb.domain.errors import EXIT_INVALID, IdumbError, Refusal
 from idumb.domain.finding import ERROR, Finding
 from idumb.domain.finding import errors as only_errors
-from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import Plan
 from idumb.domain.proof import ledger, verification
 
@@ -171,13 +170,6 @@ def write_gap_plan(services: Services, contract: Contract, record: dict[str, obj
     )
     if not gaps:
         return None
-    if phase_ids.step_plan_of_reports(contract.folder) is not None:
-        raise Refusal(
-            "plan.step-plan",
-            f"{contract.phase} is a step plan, which cannot have a second plan.",
-            hint=f"Change the step plan, then idumb execute {phase_ids.step_plan_path(contract.phase)}",
-            details={"path": phase_ids.step_plan_path(contract.phase)},
-        )
     file = next_plan(services, phase_context.locate(services, contract.phase))
     claims = [c for task in contract.tasks.values() for c in ledger.written_claims(task.files or ())]
     text = services.documents.gap_plan(
