@@ -31,9 +31,8 @@ class KeptPlans(PlanningFolder):
         self._held[folder] = (phase, tuple(sources))
 
     def is_kept(self, path: str) -> bool:
-        """Whether only a run keeps this plan, and no file has it."""
-        folder = path.rpartition("/")[0]
-        return path not in dict(super().plans(folder)) and path in dict(self.plans(folder))
+        """Whether only a run keeps this plan of a phase, and no file has it."""
+        return path not in dict(super().plans(path.rpartition("/")[0]))
 
     def phase_folder(self, phase: str) -> str:
         try:
@@ -59,7 +58,7 @@ class KeptPlans(PlanningFolder):
         if held is not None:
             return held
         state = self._newest_run(phase)
-        return None if state is None or not state.contract.plans else state.contract.plans[0][0].rpartition("/")[0]
+        return None if state is None else state.contract.plans[0][0].rpartition("/")[0]
 
     def _unfinished(self, present: set[str]) -> Iterator[tuple[str, str]]:
         """Yield (phase, folder) of plans that idumb wrote, that no file has, and that are not verified."""
@@ -77,7 +76,7 @@ class KeptPlans(PlanningFolder):
         paths = {path.rpartition("/")[2]: path for path, _ in state.contract.plans}
         trees = self._services.trees
         blobs = trees.kept_blobs(plans_ref(self._services, state.id, state.contract.version))
-        return tuple((paths[name], trees.read(blob)) for name, blob in sorted(blobs.items()) if name in paths)
+        return tuple((paths[name], trees.read(blob)) for name, blob in sorted(blobs.items()))
 
     def _newest_run(self, phase: str) -> RunState | None:
         """Return the newest run of a phase if it keeps its plans."""

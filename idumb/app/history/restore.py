@@ -154,8 +154,7 @@ def _restore_unchanged(services: Services, target: str, expected: str, paths: Se
 def _record(services: Services, journal: Journal, contract: Contract, restored: Restored) -> RestoreResult:
     """Commit what is restored, bring uncommitted work back on top of it, and record the result."""
     paths, state, intended = restored.paths, journal.state, journal.state.restoring
-    if intended is None:
-        raise AssertionError("the intent of a restore is recorded first")
+    assert intended is not None  # noqa: S101 - it is recorded first
     kind = f"{intended['command']}.completed"
     payload = {name: intended[name] for name in ("operation", "tasks", "before", "before_tree", "after_tree")}
     payload |= {**intended["said"], "paths": list(paths), "left": list(restored.changed)}

@@ -81,10 +81,9 @@ def plans(services: Services) -> tuple[Imported, ...]:
         for path, data in services.plans.plans(folder):
             parsed = services.plans.parse(data, path) if _MARK in data else None
             plan = (parsed.plan or parsed.draft) if parsed is not None else None
-            if parsed is not None and plan is not None and "x-source" in plan.extra:
-                value = plan.extra["x-source"]
-                fields = value if isinstance(value, dict) else {}
-                origin = (str(fields.get(name) or "") for name in ("tool", "path", "tag"))
+            value = plan.extra.get("x-source") if plan is not None else None
+            if parsed is not None and plan is not None and isinstance(value, dict):
+                origin = (str(value.get(name) or "") for name in ("tool", "path", "tag"))
                 found.append(Imported(plan, parsed.text, *origin))
     return tuple(found)
 

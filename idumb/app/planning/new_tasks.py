@@ -90,8 +90,8 @@ def create(services: Services, request: NewPlan, shipped: Shipped, read: Read | 
     with operation.owned(services, "plan new") as owned:
         owned.record()
         draft_plan.write(services, draft)
-    ways = [Action.of("check-plan", where.phase), Action.of("execute-phase", where.phase)]
-    return Result({**data, "written": True, "next": ways if draft.findings else ways[::-1]})
+    ways = [Action.of("execute-phase", where.phase), Action.of("check-plan", where.phase)]
+    return Result({**data, "written": True, "next": ways})
 
 
 def _completed(services: Services, request: NewPlan, where: PhaseLocation, read: Read | None) -> NewPlan:

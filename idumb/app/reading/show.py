@@ -45,7 +45,7 @@ def show(services: Services, task: str) -> Result:
         "attempts": [],
         "decisions": [],
     }
-    if state is not None and task_id in state.tasks:
+    if state is not None:
         done_work.mark_lost(services, state)
         statuses = schedule.statuses(contract, state)
         data |= next_steps.task_row(state, contract, task_id, statuses)
@@ -132,20 +132,15 @@ def plan(services: Services, name: str) -> Result:
 
 def _kept_plan(services: Services, digest: str) -> Result:
     """Return the newest plan whose SHA-256 begins with `digest`, from the ref of its run."""
-    newest = None
-    for kind in ("run.started", "contract.amended"):
-        for event in services.log.events(kind=kind, newest_first=True):
-            row = next((row for row in event.payload["plans"] if row[1].startswith(digest)), None)
-            if row is not None and (newest is None or event.seq > newest[0].seq):
-                newest = event, row
-                break
-    if newest is None:
+    events = (event for kind in ("run.started", "contract.amended") for event in services.log.events(kind=kind))
+    found = [(event, row) for event in events for row in event.payload["plans"] if row[1].startswith(digest)]
+    if not found:
         raise Refusal(
             "plan.unknown-digest",
             f"No run of this repository had a plan whose SHA-256 begins with {digest}.",
             hint="git log --format='%h %s %(trailers:key=Idumb-Plan)' shows the plans of commits",
         )
-    event, (path, sha256) = newest
+    event, (path, sha256) = max(found, key=lambda pair: pair[0].seq)
     # All working trees share one log, and each keeps the plans of its own runs.
     starts = services.log_files.starts()
     worktree = next((start.worktree for start in starts if start.run == event.run), services.worktree)
@@ -224,7 +219,7 @@ def _attempted(services: Services, task: str, attempt: int | None) -> tuple[RunS
     """Return the run with an attempt of a task, the task and the attempt, by default the newest."""
     _, state, task_id = _find(services, task)
     state = run_lookup.attempting_run(services, state, task_id) if state else None
-    newest = state.tasks[task_id].attempt.number if state is not None and task_id in state.tasks else 0
+    newest = state.tasks[task_id].attempt.number if state is not None else 0
     number = newest if attempt is None else attempt
     if state is None or not 1 <= number <= newest:
         raise _no_attempt(task_id, "has not been attempted" if attempt is None else f"has no attempt {attempt}")
@@ -240,6 +235,6 @@ def _find(services: Services, task: str) -> tuple[Contract, RunState | None, str
     state = run_lookup.newest_run(services, phase)
     contract = loading.require_contract(services, phase, or_locked=True)
     run_lookup.require_task(contract.tasks, task_id, phase)
-    if state is not None and set(state.tasks) != set(contract.order):
-        state = state if task_id in state.tasks and set(contract.order) <= set(state.tasks) else None
+    if state is not None and not state.tasks.keys() >= set(contract.order):
+        state = None  # the plan has got tasks since
     return contract, state, task_id
