@@ -18,7 +18,6 @@ from typing import Any
 import pytest
 
 from idumb.cli import main
-from idumb.system import machine
 from tests.meta import source
 from tests.support.choices import refused
 from tests.support.project import Project, making, shell, task
@@ -124,12 +123,6 @@ def test_in_a_folder_that_was_removed_one_line_says_so(
     assert capsys.readouterr().err.startswith(
         "idumb: The folder that you are in no longer exists. [system.folder-gone]"
     )
-
-
-def test_a_full_disk_is_named_with_the_free_space(tmp_path: Path) -> None:
-    explained = main.of_system(problem(errno.ENOSPC, str(tmp_path / "missing" / "a.txt")))
-    room = machine.room(str(tmp_path))
-    assert f"({room.mount} has " in explained.message
 
 
 def test_libgit2_messages_are_recognized_without_an_error_number() -> None:

@@ -54,6 +54,7 @@ def test_an_unknown_kind_gets_the_known_names(project: Project) -> None:
     words = project.quick("log", "--kind", "nonsense").err
     assert [name for name in ALIASES if name not in words] == []
     assert "Did you mean task.completed?" in project.quick("log", "--kind", "task.complete").err
+    assert project.json("log", "--run", "nonsense").error["code"] == "run.unknown"
     no_time = project.quick("log", "--since", "yesterday")
     assert (no_time.code, "'yesterday' is not a time" in no_time.err) == (2, True)
 
@@ -173,11 +174,6 @@ def test_a_rollback_without_a_checkpoint_lists_them(done: Project) -> None:
     refused = done.json("rollback", "1")
     assert refused.error["message"].endswith(": start, T1-01.")
     assert [way["command"] for way in refused.object["ways"]] == ["idumb rollback 1 --to start"]
-
-
-def test_an_unknown_run_has_no_events(done: Project) -> None:
-    """R-LOG-2."""
-    assert done.json("log", "--run", "nonsense").error["code"] == "run.unknown"
 
 
 def test_a_missing_program_of_an_agent_is_an_error_before_a_run(project: Project) -> None:
