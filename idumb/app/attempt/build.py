@@ -21,7 +21,7 @@ from idumb.domain.action import WORK
 from idumb.domain.agent import Capabilities, capabilities
 from idumb.domain.failures import FailureMessage
 from idumb.domain.plans import workflow
-from idumb.domain.plans.plan import REVERSIBLE, STRICT
+from idumb.domain.plans.plan import REVERSIBLE
 from idumb.domain.proof import gate_table
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.runs.run import RunState
@@ -97,8 +97,6 @@ def changed_since(context: RunContext, attempt: Attempt, before: str) -> str:
 
     `before` is the tree before the call.
     """
-    if attempt.plan.mode == STRICT:
-        return "a strict plan never retries"
     context.checks.end_processes()
     present = context.work.scan(attempt.literal_paths)
     changes, _ = tool_leftovers.split(context, attempt, context.work.changes(before, present), present)

@@ -16,7 +16,7 @@ from idumb.domain import paths as path_rules
 from idumb.domain.action import Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.failures import FailureMessage
-from idumb.domain.plans.plan import CHANGED, HUMAN, STEPS, STRICT, Task
+from idumb.domain.plans.plan import CHANGED, HUMAN, STEPS, Task
 from idumb.domain.proof import evidence, gate, gate_table, ledger
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.gate import Inputs
@@ -129,7 +129,7 @@ def _tree_to_prove(context: RunContext, attempt: Attempt, head: str | None) -> s
 
 def _require_strict_evidence(context: RunContext, attempt: Attempt) -> Attempt:
     """Fail an attempt in strict mode if a check changed the commit, or if what decides its programs changed."""
-    if attempt.outcome is not None or STRICT not in (attempt.plan.mode, context.state.mode):
+    if not context.strict:
         return attempt
     rewriting = next((e for e in attempt.evidence if e.passed and e.changed), None)
     if rewriting is not None:

@@ -20,7 +20,7 @@ from idumb.app.core.services import Trees
 from idumb.domain import agent, contract, outcome, paths, replies, wording
 from idumb.domain.action import Decision
 from idumb.domain.agent import AgentRequest, AgentResult
-from idumb.domain.plans.plan import OPINION, STRICT, UNPROVEN
+from idumb.domain.plans.plan import OPINION, UNPROVEN
 from idumb.domain.proof import evidence, gate_table, judgement
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.judgement import Citation, ValidatorEvidence
@@ -41,7 +41,7 @@ def judge(context: RunContext, attempt: Attempt, proofs: Sequence[Evidence], nam
     request = build.make_request(context, attempt, agent.VALIDATOR, able, tuple(proofs))
     request = replace(request, workspace=_place(context, attempt))
     judged = _ask(context, attempt, name, request)
-    if judged.malformed and STRICT not in (attempt.plan.mode, context.state.mode):
+    if judged.malformed and not context.strict:
         judged = _asked_again(context, attempt, name, request, judged)
     level = gate_table.rule(context.services.settings, agent.VALIDATOR).level
     verdict = evidence_of(
@@ -103,8 +103,7 @@ def _ask(context: RunContext, attempt: Attempt, name: str, request: AgentRequest
     # The builder that just worked may have read an earlier question about the same bytes, and answered it.
     builder = agent.capabilities_of(context.state.tasks[attempt.task.id].attempt.adapter)
     anew = not attempt.awaits_verdict and builder.calls_model
-    why_not = "a strict plan never retries" if attempt.plan.mode == STRICT else ""
-    call = agent_client.Call(context.agents.get(name), name, request, lambda: why_not, anew=anew)
+    call = agent_client.Call(context.agents.get(name), name, request, anew=anew)
     result = agent_client.ask(context.services, context.journal, call)
     context.checks.end_processes()
     return _read(context, attempt, result, request.workspace)

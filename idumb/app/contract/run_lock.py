@@ -117,7 +117,7 @@ def require_unchanged(context: RunContext, attempt: Attempt) -> None:
         if context.strict:
             kept = phase_grants.require_approval(services, context.contract)
             locked.until, locked.bound_files = kept.expires or "", tuple(kept.parts[FILES].value)
-        _require_environment(context, attempt)
+        _require_environment(context)
         locked.mark = mark
     phase_grants.require_accepted(services, context.contract, strict=context.strict, asks=False, only=attempt.task.id)
 
@@ -184,7 +184,7 @@ def _contract_refusal(context: RunContext, part: str, changed: Sequence[str]) ->
     return changed_contract.refusal(context.services, state, plans, code, (why, so), changed, **more)
 
 
-def _require_environment(context: RunContext, attempt: Attempt) -> None:
+def _require_environment(context: RunContext) -> None:
     """Require the environment of the lock in strict mode; in guided mode, record what changed and continue."""
     state = context.state
     current = envelopes.current_envelopes(context.services, context.agents, context.contract)
@@ -192,7 +192,7 @@ def _require_environment(context: RunContext, attempt: Attempt) -> None:
     new = tuple(c for c in changes if canonical_json.digest(asdict(c)) not in context.noted)
     if not new:
         return
-    if STRICT in (attempt.plan.mode, state.mode):
+    if context.strict:
         raise _environment_refusal(state, new)
     context.noted.update(canonical_json.digest(asdict(c)) for c in new)
     taken = {

@@ -82,7 +82,8 @@ class RunContext(Struct, frozen=True, dict=True):
 
     @cached_property
     def strict(self) -> bool:
-        return STRICT in (self.contract.mode, self.state.mode)
+        """A strict plan makes the whole run strict, and no amendment changes the mode."""
+        return self.state.mode == STRICT
 
     @cached_property
     def work(self) -> Trees:

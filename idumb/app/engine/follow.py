@@ -14,7 +14,7 @@ from idumb.app.core.questions import Deviations
 from idumb.domain import agent, failures, outcome, wording
 from idumb.domain.action import EFFECT as UNKNOWN_EFFECT
 from idumb.domain.action import FAIL, FINISH, JUDGE, LIMIT, REFUSE, RESET, SKIP, START, WAIT, WORK, Decision
-from idumb.domain.plans.plan import COMPENSATABLE, STRICT, Plan, Task
+from idumb.domain.plans.plan import COMPENSATABLE, STRICT, Task
 from idumb.domain.runs.run import ANSWERED, EFFECT, ELSEWHERE, RunState, TaskState
 from idumb.domain.settings import Settings
 
@@ -65,10 +65,10 @@ class Circumstances(Struct, frozen=True):
     dirty: tuple[str, ...] = ()
 
 
-def follow(task: Task, plan: Plan, state: TaskState, run: RunState, now: Circumstances) -> Move:
+def follow(task: Task, state: TaskState, run: RunState, now: Circumstances) -> Move:
     """Return what follows for a task. `run` has the questions, the answers and what was spent."""
     if state.status == outcome.WAITING:
-        return _of_waiting(task, plan, state, run, now)
+        return _of_waiting(task, state, run, now)
     if state.status not in schedule.RUNNABLE:
         return Move(DONE)
     if state.intended:
@@ -78,7 +78,7 @@ def follow(task: Task, plan: Plan, state: TaskState, run: RunState, now: Circums
     if state.attempt.running:
         return Move(INTERRUPT)
     if state.status == outcome.RUNNING and state.attempt.outcome is not None:
-        return _after_attempt(task, plan, state, run, now)
+        return _after_attempt(task, state, run, now)
     if failures.kind(state.attempt.failure).stops and now.just_ended:
         return Move(HALT, says=f"{task.id}: {state.reason}. {state.attempt.next_step}")
     return _before_attempt(task, state, run, now)
@@ -125,16 +125,16 @@ def _about_base(task: Task, run: RunState, now: Circumstances) -> Move:
     return Move(START) if move == START else Move(FAIL, question.what, question.what)
 
 
-def _after_attempt(task: Task, plan: Plan, state: TaskState, run: RunState, now: Circumstances) -> Move:
+def _after_attempt(task: Task, state: TaskState, run: RunState, now: Circumstances) -> Move:
     """Return what follows an attempt that failed."""
-    attempt, strict = state.attempt, STRICT in (plan.mode, run.mode)
+    attempt, strict = state.attempt, run.mode == STRICT
     if attempt.failure is not None and not attempt.deviates:
         fresh = attempt.failure == agent.CONTEXT_EXHAUSTED and state.progress.exhausted <= schedule.MOST_CONTEXTS
         over = attempt.failure == agent.OVER_BUDGET and budget.reached(now.settings, run, task.id) is not None
         if fresh or over:
             return _before_attempt(task, state, run, now)
     refused = attempt.adapter == agent.HUMAN and _refused(run, task.id)
-    if not refused and schedule.tries_again(task, plan.mode, state, now.max_attempts):
+    if not refused and schedule.tries_again(task, run.mode, state, now.max_attempts):
         return _before_attempt(task, state, run, now)
     if attempt.outcome == outcome.TIMED_OUT and task.on_timeout == "skip":
         return Move(SKIP, "timed out, and the plan says skip")
@@ -145,7 +145,7 @@ def _after_attempt(task: Task, plan: Plan, state: TaskState, run: RunState, now:
         return _about_deviations(task, state, run, now, strict=strict)
     repeats = schedule.repeats_itself(state)
     beside = questions.exhausted(task, state, repeats=repeats) if _asks_at_end(task, state, strict) else None
-    return Move(FAIL, state.reason, _halts(task, plan, state, run, now), beside)
+    return Move(FAIL, state.reason, _halts(task, state, run, now), beside)
 
 
 def _refused(run: RunState, task: str) -> bool:
@@ -186,9 +186,9 @@ def _asks_at_end(task: Task, state: TaskState, strict: bool) -> bool:  # noqa: F
     return task.on_failure not in ("block", "ask")
 
 
-def _halts(task: Task, plan: Plan, state: TaskState, run: RunState, now: Circumstances) -> str:
+def _halts(task: Task, state: TaskState, run: RunState, now: Circumstances) -> str:
     """Return why the run halts if the task fails; "" if it goes on."""
-    if plan.mode == STRICT:
+    if run.mode == STRICT:
         return f"{task.id} failed: {state.reason}"
     count = run.failures_in_a_row + 1
     if count < now.settings.run.halt_after:
@@ -196,7 +196,7 @@ def _halts(task: Task, plan: Plan, state: TaskState, run: RunState, now: Circums
     return f"{count} tasks failed in a row; the last was {task.id}: {state.reason}"
 
 
-def _of_waiting(task: Task, plan: Plan, state: TaskState, run: RunState, now: Circumstances) -> Move:
+def _of_waiting(task: Task, state: TaskState, run: RunState, now: Circumstances) -> Move:
     if not state.decisions:  # it waits for an answer from elsewhere, and looks for it again
         return Move(RESET, ELSEWHERE)
     if any(decision not in run.answers for decision in state.decisions):
@@ -210,4 +210,4 @@ def _of_waiting(task: Task, plan: Plan, state: TaskState, run: RunState, now: Ci
         return Move(SKIP, f"answered {SKIP}")
     if move == RESET:
         return Move(RESET, ANSWERED, keeps_attempts=run.decisions[first]["kind"] == LIMIT)
-    return Move(FAIL, state.reason, _halts(task, plan, state, run, now))
+    return Move(FAIL, state.reason, _halts(task, state, run, now))

@@ -38,8 +38,8 @@ class Ending(Struct, frozen=True):
 
 def next_move(context: RunContext, task: Task, dirty: tuple[str, ...] = ()) -> Move:
     """Return what follows for a task now; `dirty` are files of its that the user has changed."""
-    state, plan, task_state = context.state, context.contract.plan_of[task.id], context.state.tasks[task.id]
-    return follow.follow(task, plan, task_state, state, _circumstances(context, task, task_state, dirty))
+    state, task_state = context.state, context.state.tasks[task.id]
+    return follow.follow(task, task_state, state, _circumstances(context, task, task_state, dirty))
 
 
 def _from_clean_base(context: RunContext, task: Task) -> Move:

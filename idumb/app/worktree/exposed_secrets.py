@@ -12,7 +12,6 @@ from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services, Trees
 from idumb.domain import outcome, wording
 from idumb.domain.errors import Refusal
-from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import ledger
 from idumb.domain.settings import COMMIT_TASK
 
@@ -66,7 +65,7 @@ def search(context: RunContext, attempt: Attempt) -> Attempt:
     # A person may have committed his work himself.
     head = context.services.history.head() if attempt.task.is_human else attempt.before.head
     exposed = _added(context.services, context.work, head.commit, attempt.candidate, attempt.committed)
-    if exposed and STRICT in (attempt.plan.mode, context.state.mode):
+    if exposed and context.strict:
         words = questions.secret(attempt.task, attempt.number, exposed).what
         return attempt.ended(outcome.FAILED, f"{words}; {questions.WITHOUT_SECRET}")
     return replace(attempt, exposed=exposed)

@@ -25,7 +25,7 @@ from idumb.domain import action, agent, outcome
 from idumb.domain.action import Decision
 from idumb.domain.contract import Contract
 from idumb.domain.plans import graph
-from idumb.domain.plans.plan import GUIDED, HUMAN, STRICT, Criterion, Plan, RollbackClass, Step, Task
+from idumb.domain.plans.plan import GUIDED, HUMAN, STRICT, Criterion, RollbackClass, Step, Task
 from idumb.domain.runs.run import EFFECT, AttemptState, RunState, TaskProgress, TaskState
 from idumb.domain.runs.spending import Spent
 from idumb.domain.settings import Ceiling, RunSettings, Settings
@@ -52,13 +52,12 @@ def moved(
     spent: int = 0,
     **limits: Any,
 ) -> Move:
-    plan = Plan("p", "h", "1", "01", "A plan", "Done", tasks=(task,), mode=mode)
     run = RunState(id="r", mode=mode, failures_in_a_row=failures, tasks={task.id: record})
     for question, choice in answers:
         run.decisions[question.id] = question.row()
         run.answers[question.id] = {"choice": choice}
     run.tasks[task.id] = replace(record, progress=replace(record.progress, spent=Spent(attempts=spent)))
-    return follow.follow(task, plan, run.tasks[task.id], run, Circumstances(settings, **{"max_attempts": 3, **limits}))
+    return follow.follow(task, run.tasks[task.id], run, Circumstances(settings, **{"max_attempts": 3, **limits}))
 
 
 def waiting(*decisions: str, **fields: Any) -> TaskState:
