@@ -37,7 +37,6 @@ class Difference(NamedTuple):
     words: str
 
 
-_MOST_FILES = 500
 _NOT_JUDGED = "not judged"
 
 
@@ -83,7 +82,7 @@ def _differences(inputs: Inputs) -> Iterator[tuple[str, Difference]]:
             modules.setdefault(bare.removesuffix("__init__").rstrip("/"), []).append(change)
         elif suffix.lower() in _OTHER_CODE:
             yield change.path, Difference(_NOT_JUDGED, "")
-    for module, changes in list(modules.items())[:_MOST_FILES]:
+    for module, changes in modules.items():
         path = next((change.path for change in changes if change.new is not None), changes[0].path)
         before, after = (_text(inputs, changes, old=old) for old in (True, False))
         found = None if before is None or after is None else _compared(module, before, after)
@@ -91,8 +90,6 @@ def _differences(inputs: Inputs) -> Iterator[tuple[str, Difference]]:
             yield path, Difference(UNKNOWN, "idumb cannot read the file")
         else:
             yield from ((path, one) for one in found or [Difference(PRESERVING, "no public name changed")])
-    if len(modules) > _MOST_FILES:
-        yield path, Difference(UNKNOWN, f"{len(modules) - _MOST_FILES} further files were not read")
 
 
 _OTHER_CODE = frozenset(

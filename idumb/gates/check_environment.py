@@ -108,9 +108,10 @@ class CheckEnvironment:
         if not self.has_own_home:
             exists = lambda _: False  # noqa: E731 - tools find their defaults themselves
         found = toolchains.locations(inputs.environment, inputs.home, outside=outside, exists=exists)
-        self.kept = {variable: path for variable, path in found if variable not in self.variables}
         # A project that passes a location on purpose decides; the evidence names it all the same.
-        self.kept |= {name: self.variables[name] for name in toolchains.VARIABLES if self.variables.get(name)}
+        self.kept = dict(found) | {
+            name: self.variables[name] for name in toolchains.VARIABLES if self.variables.get(name)
+        }
 
     @property
     def has_own_home(self) -> bool:

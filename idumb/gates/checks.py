@@ -16,6 +16,7 @@ from idumb.domain.plans.plan import Condition
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import NOT_RUN, Evidence
 from idumb.gates import conditions, shell_command
+from idumb.gates.controls import Controls
 from idumb.gates.prepare import prepare_identity, require_prepared
 from idumb.gates.shell_command import NO_PROOF, NOT_FOUND, Shell
 from idumb.system import child_process, process_end, process_tree
@@ -25,7 +26,6 @@ if TYPE_CHECKING:
 
     from idumb.app.core.services import ProofCheckout
     from idumb.gates.check_environment import CheckEnvironment, Conditions
-    from idumb.gates.controls import Controls
     from idumb.gates.shell_command import Hints
 
 _MOST_OF_COMMAND = 40
@@ -64,7 +64,7 @@ class ShellChecks(Struct, kw_only=True):
     head: Callable[[], str | None] = lambda: None
     prepare: Sequence[str] = ()
     timeout: float | None = None
-    controls: Controls | None = None
+    controls: Controls = field(default_factory=Controls)
     sandbox: Sandbox | None = None
     is_work: Callable[[str, str], bool] = lambda _tree, _path: False
     hints: Hints | None = None
@@ -203,8 +203,6 @@ class ShellChecks(Struct, kw_only=True):
 
         They run beside the builder, where checks run: no check may run before `end_controls`.
         """
-        if self.controls is None:
-            return
         environment = self._environment_for(self.timeout)
         self.end_processes()  # the first search ends every process of the run, so it must come before the controls
         beside = functools.partial(self._beside, self.head())
@@ -215,8 +213,6 @@ class ShellChecks(Struct, kw_only=True):
 
         Nothing that they left takes part in a later check.
         """
-        if self.controls is None:
-            return {}
         results = self.controls.end(limit=limit)
         self.renew()
         return results
@@ -224,7 +220,7 @@ class ShellChecks(Struct, kw_only=True):
     def _beside(self, head: str | None, stopped: Event) -> ShellChecks:
         """Return the same checks for another thread, which leave nothing for those of the work."""
         checks = copy.copy(self)
-        checks.head, checks.controls = lambda: head, None
+        checks.head = lambda: head
         checks.shell = replace(self.shell, beside=stopped)
         checks._rewrites, checks.is_work = (), lambda _tree, _path: False  # noqa: SLF001 - it must not read the log
         checks.note = lambda _: None  # the terminal belongs to the caller's thread

@@ -64,8 +64,6 @@ class Controls:
 
     def _run_all(self, checks: ShellChecks, waiting: Mapping[str, tuple[str, str]], tree: str) -> None:
         for command, (subject, key) in waiting.items():
-            if self._stopped.is_set():
-                return
             problem, made = "a signal ended it", None
             try:
                 made = checks.command(subject, "", command, tree=tree)

@@ -147,8 +147,6 @@ def _file_of(path: str, one: Import, exists: Callable[[str], bool]) -> str | Non
     name = one.module.lstrip(".")
     level = len(one.module) - len(name)
     folders = path.split("/")[:-1]
-    if level > len(folders) + 1:
-        return None
     roots = ["/".join(folders[: len(folders) - level + 1])] if level else _roots(folders, exists)
     for root in roots:
         place = "/".join(filter(None, (root, *name.split("."))))
@@ -169,16 +167,12 @@ def _roots(folders: list[str], exists: Callable[[str], bool]) -> list[str]:
 
 
 def _cycles(tree: _Tree) -> Iterator[Violation]:
-    """Yield each cycle that a new import closes. Files that already imported each other in a cycle count no more."""
-    named: set[frozenset[str]] = set()
+    """Yield the cycle that each new import closes, unless a chain of imports already led the same way before."""
     for path in tree.changed:
         before = tree.targets(path, old=True)
         for target, line in tree.targets(path, old=False).items():
             chain = None if target in before else tree.way(target, path, old=False)
-            if chain is None or frozenset(chain) in named:
-                continue
-            named.add(frozenset(chain))
-            if tree.way(target, path, old=True) is None or tree.way(path, target, old=True) is None:
+            if chain is not None and tree.way(path, target, old=True) is None:
                 yield Violation(path, line, f"a new import cycle: {' → '.join((path, *chain))}")
 
 

@@ -67,12 +67,12 @@ def _answer(own: GateSettings, ran: Evidence) -> tuple[str, str]:
     """Return result and words; "" as the result if the gate does not concern the change."""
     if ran.result == evidence.TIMED_OUT:
         return evidence.TIMED_OUT, f"it did not answer within {own.timeout}s"
-    line = next((line for line in reversed(ran.output.splitlines()) if line.startswith(ANSWER)), "")
-    if line and ran.exit_code == 0 and not ran.changed:
-        answer = json.loads(line.removeprefix(ANSWER))
-        return str(answer["result"]), str(answer["words"])
     if ran.changed:
         return evidence.FAILED, "it changed files that it should judge"
+    line = next((line for line in reversed(ran.output.splitlines()) if line.startswith(ANSWER)), "")
+    if line and ran.exit_code == 0:
+        answer = json.loads(line.removeprefix(ANSWER))
+        return str(answer["result"]), str(answer["words"])
     return evidence.ERRORED, f"it gave no answer. {gate.end_of_output(ran)}"
 
 

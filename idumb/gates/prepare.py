@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import json
 import os
-import shlex
 from collections.abc import Mapping, Sequence
 
 from idumb.domain.errors import Refusal
+from idumb.domain.plans import shell
 from idumb.domain.proof.evidence import Evidence
 from idumb.gates import toolchains
 
@@ -20,7 +20,7 @@ def prepare_identity(commands: Sequence[str], environment: Mapping[str, str]) ->
     """Return what decides the result besides the files of the tree: the commands, and the toolchain that they use."""
     import shutil  # it loads all compressors
 
-    names = {word for command in commands for word in _words(command) if "/" not in word}
+    names = {name for command in commands for name in shell.read(command).programs if "/" not in name}
     programs = {name: shutil.which(name, path=environment.get("PATH", os.defpath)) for name in sorted(names)}
     facts = [
         list(commands),
@@ -44,13 +44,6 @@ def require_prepared(result: Evidence) -> None:
         "If it needs your HOME, set checks.home to user",
         details={"command": result.command, "output": output},
     )
-
-
-def _words(command: str) -> list[str]:
-    try:
-        return shlex.split(command)
-    except ValueError:
-        return command.split()
 
 
 def _facts(path: str) -> list[object]:

@@ -117,15 +117,9 @@ def _words(name: str, problem: Exception, path: str) -> str:
     at = f", when it judged {path}" if path else ""
     return (
         f"an error in the gate, not in the work{at}: {type(problem).__name__}: {problem} ({module}:{frame.lineno})."
-        f" Report this line and the file to the authors of idumb. {_without(name)}"
+        f" Report this line and the file to the authors of idumb. Until it is fixed, `gates: {{{name}: {{level: 0}}}}`"
+        " continues without the gate."
     )
-
-
-def _without(name: str) -> str:
-    row = gate_table.of_name(name)
-    if row is not None and row.lowest == 0:
-        return f"Until it is fixed, `gates: {{{row.name}: {{level: 0}}}}` continues without the gate."
-    return "Until it is fixed, omit the gate from the configuration."
 
 
 def _runs(name: str, inputs: Inputs) -> bool:

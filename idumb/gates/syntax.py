@@ -67,9 +67,8 @@ def _problem(parse: Parse, path: str, text: str) -> Problem | None:
     problem = parse(text)
     if problem is None:
         return None
-    lines = text.split("\n")
-    conflict = next((number for number, line in enumerate(lines, 1) if line.startswith("<<<<<<< ")), 0)
-    if conflict and any(line.startswith(">>>>>>> ") for line in lines):
+    conflict = next((number for number, line in enumerate(text.split("\n"), 1) if line.startswith("<<<<<<< ")), 0)
+    if conflict:
         return Problem(conflict, "an unresolved merge conflict")
     return None if _is_template(path, text) else problem
 

@@ -15,7 +15,7 @@ BUDGETS = {
     "git": 4_379,
     "store": 1_719,
     "system": 2_083,
-    "gates": 1_795,
+    "gates": 1_771,
     "agents, fake_model": 3_438,
     "the root": 25,
 }

@@ -42,6 +42,12 @@ def test_a_new_cycle_is_named(before: dict[str, str], path: str, text: str, word
     assert "design" not in changes.judge(changes.inputs(before, {**before, path: text}))
 
 
+def test_a_cycle_is_named_at_the_import_that_closes_it() -> None:
+    before = {"a.py": "import x\n", "x.py": "import b\n", "b.py": ""}  # so a.py led to b.py before
+    words = judged(before, {"a.py": "import x\nimport b\n", "b.py": "import a\n"}).output  # type: ignore[union-attr]
+    assert words.startswith("b.py:1: a new import cycle: b.py → a.py → b.py")
+
+
 HONEST = [
     (PACKAGE, "pkg/b.py", "def late():\n    from pkg import a\n    return a\n"),
     (PACKAGE, "pkg/b.py", "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n    from pkg import a\n"),

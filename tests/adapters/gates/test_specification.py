@@ -79,10 +79,7 @@ def test_what_was_not_declared_before_the_task_is_none_of_it(after: dict[str, st
     assert proof is None or proof.passed
 
 
-def test_a_setting_asks_for_the_gate() -> None:
+def test_a_setting_asks_for_the_gate_which_judges_only_what_parses() -> None:
     inputs = changes.inputs({}, {"a.py": UNDECLARED}, asked=("specification",))
     assert changes.judge(inputs)["specification"].result == evidence.FAILED
-
-
-def test_a_file_that_does_not_parse_is_not_judged() -> None:
     assert judge({}, {"a.py": "def load(path:\n"}) is None
