@@ -14,7 +14,9 @@ import secrets
 import time
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import Any
 
+import msgspec
 from msgspec import Struct
 
 from idumb.agents import answers, model_tools
@@ -37,14 +39,14 @@ _DONE, _FAILED = "done", "failed"
 class HandoffAgent(Adapter):
     """Puts handoffs into the equipment's folder, unless the binding names another."""
 
-    options = MappingProxyType({"folder": str, "wait": object})
+    options = MappingProxyType({"folder": str, "wait": int})
 
     def describe(self) -> Sequence[str]:
         """Check the options without starting anything. Raises AdapterError."""
         options = self._binding.options
         self._require_options()
         folder, wait = options.get("folder"), options.get("wait", 0)
-        if isinstance(wait, bool) or not isinstance(wait, int | float) or not 0 <= wait <= _LONGEST_WAIT:
+        if not 0 <= wait <= _LONGEST_WAIT:
             raise self._bad_option("requires `wait` to be a number of seconds, at most one year")
         if folder is not None and (not folder.startswith("/") or "\0" in folder):
             raise self._bad_option("requires `folder` to be an absolute path")
@@ -137,17 +139,14 @@ def _calls(kind: str, body: str) -> list[tuple[str, Mapping[str, object]]]:
     if kind in {"diff", "patch"}:
         return [("apply_patch", {"patch": body, "intent": "the answer's patch"})]
     try:
-        answer = canonical_json.decode(body) if kind == "json" else None
-    except ValueError:
+        edits = msgspec.json.decode(body, type=_Edits).edits if kind == "json" else ()
+    except msgspec.MsgspecError:  # it quotes other JSON
         return []
-    edits = answer.get("edits") if isinstance(answer, dict) else None
-    if not isinstance(edits, list):
-        return []
-    return [
-        (str(edit.get("tool")), {k: v for k, v in edit.items() if k != "tool"})
-        for edit in edits
-        if isinstance(edit, dict)
-    ]
+    return [(str(edit.get("tool")), {k: v for k, v in edit.items() if k != "tool"}) for edit in edits]
+
+
+class _Edits(Struct):
+    edits: tuple[dict[str, Any], ...] = ()
 
 
 class _Answer(Struct, frozen=True):
@@ -195,7 +194,7 @@ def _parsed(text: str, name: str) -> _Answer | str:
     if lines[-1].strip() != LAST_LINE:
         return f"it does not end with the line {LAST_LINE}, so it may be incomplete"
     end = next(i for i, line in enumerate(lines) if i and line.strip() == "---")
-    head = dict(_pair(line) for line in lines[1:end] if ":" in line)
+    head = dict(map(_pair, lines[1:end]))
     if head.get("handoff") != name:
         return f"its header must contain `handoff: {name}`"
     if head.get("outcome") not in {_DONE, _FAILED}:

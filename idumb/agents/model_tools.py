@@ -122,12 +122,10 @@ class ModelTools:
     def is_late(self) -> bool:
         return self._until is not None and time.monotonic() >= self._until
 
-    def call(self, name: str, arguments: object) -> tuple[bool, str]:
+    def call(self, name: str, arguments: Mapping[str, Any]) -> tuple[bool, str]:
         """Make one call. Return whether it succeeded, and the message for the model."""
         if name not in self._offered:
             return False, f"unknown tool {name}; tools: {', '.join(sorted(self._offered))}"
-        if not isinstance(arguments, Mapping):
-            return False, "the arguments must be one JSON object"
         edits = name in {*EDITS, _PATCH}
         why = self._over(edits=edits)
         if why is not None:
@@ -174,8 +172,8 @@ class ModelTools:
 
     def _would_lose(self, step: Step) -> str | None:
         """Return why a file must not be replaced as a whole: a model that saw only a part would drop the rest."""
-        path = step.arguments.get("path")
-        if step.tool != "write_file" or not isinstance(path, str) or path in self._own:
+        path = str(step.arguments.get("path"))
+        if step.tool != "write_file" or path in self._own:
             return None
         try:
             data, size = self._files.beginning(path, MOST_READ + 1)
@@ -195,18 +193,14 @@ class ModelTools:
 
     def _look(self, name: str, arguments: Mapping[str, Any]) -> Reply:
         if name == "list_files":
-            pattern = arguments.get("glob")
-            glob = pattern if isinstance(pattern, str) and pattern else "**"
+            glob = str(arguments.get("glob") or "**")
             names = list(_listed(self._request.workspace, glob, self.is_late, self._why_hidden))
             more = [f"[more than {MOST_LISTED}]"] if len(names) > MOST_LISTED else []
             return Reply(outcome.COMPLETED, "\n".join([*names[:MOST_LISTED], *more]) or "no files")
-        path = arguments.get("path")
-        why = "`path` must be a string" if not isinstance(path, str) else paths.problem(path)
-        if why is not None or not isinstance(path, str):
-            return Reply(outcome.FAILED, f"{path!r} {why}")
-        why = self._why_hidden(path)
+        path = str(arguments.get("path"))
+        why = paths.problem(path) or self._why_hidden(path)
         if why is not None:
-            return Reply(outcome.FAILED, f"{path} {why}")
+            return Reply(outcome.FAILED, f"{path!r} {why}")
         try:
             return Reply(outcome.COMPLETED, _shown(self._files, path, self._redact))
         except FileProblem as problem:
@@ -250,12 +244,11 @@ def _mark_in(step: Step) -> str | None:
 def declared_files(request: AgentRequest, redact: Redact) -> str:
     """Return the current, bounded texts of a task's files without secrets, for models without tools."""
     hidden = Hidden(request)
-    declared_paths = [] if request.task is None else [claim.path for claim in request.task.files or ()]
     parts: list[str] = []
     remaining = MOST_READ
     with WorkspaceFiles(request.workspace) as files:
-        for path in dict.fromkeys(declared_paths):
-            if paths.has_wildcard(path) or paths.problem(path) or hidden.why(path):
+        for path in hidden.declared:
+            if paths.has_wildcard(path) or hidden.why(path):
                 continue
             try:
                 text = _shown(files, path, redact)
@@ -302,12 +295,12 @@ def is_secret(path: str) -> bool:
 
 
 class Hidden:
-    """The hidden files of one request."""
+    """The hidden files of one request. `declared` are the paths of its task."""
 
     def __init__(self, request: AgentRequest) -> None:
         self._request = request
         files = () if request.task is None else request.task.files or ()
-        self._declared = frozenset(claim.path for claim in files)
+        self.declared = tuple(dict.fromkeys(claim.path for claim in files))
 
     def why(self, path: str, created: Container[str] = ()) -> str | None:
         """Return why a file is hidden, as words that follow its path; None if it is shown.
@@ -316,6 +309,6 @@ class Hidden:
         """
         if is_secret(path):
             return "may contain secrets and is not shown"
-        if path not in self._declared and path not in created and self._request.is_ignored(path):
+        if path not in self.declared and path not in created and self._request.is_ignored(path):
             return "is ignored by git and not named by the task, so it is not shown"
         return None

@@ -181,10 +181,7 @@ def with_request(environment: Mapping[str, str], request: AgentRequest) -> dict[
 
 def not_started(argv: Sequence[str], problem: OSError) -> str:
     """Say why a program could not be started, and where to look."""
-    reason = problem.strerror or str(problem)
-    if problem.filename is not None and os.fspath(problem.filename) != argv[0]:
-        return f"{argv[0]} could not be started in {problem.filename}: {reason}"
-    return f"{argv[0]} could not be started: {reason}; check that it is installed and on PATH"
+    return f"{argv[0]} could not be started: {problem.strerror or problem}; check that it is installed and on PATH"
 
 
 def last_words(output: str) -> str:
@@ -246,8 +243,6 @@ def installed_version(program: str) -> str:
         version = named_files.read_object(os.path.join(folder, "package.json")).get("version")
         if version and isinstance(version, str):
             return version
-        if os.path.basename(folder) == "node_modules":
-            break
     try:
         with open(real, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()[:12]

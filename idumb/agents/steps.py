@@ -289,10 +289,12 @@ class ToolCalls:
 
 def _ending(argv: Sequence[str], finished: child_process.Finished, expected: int) -> tuple[str, str]:
     code = finished.exit_code
-    if code == expected and not finished.timed_out:
+    if finished.timed_out:
+        return outcome.TIMED_OUT, finished.words()
+    if code == expected:
         return outcome.COMPLETED, f"exit {code}"
     if words := finished.words():
-        return outcome.TIMED_OUT if finished.timed_out else outcome.FAILED, words
+        return outcome.FAILED, words
     if code in _NOT_STARTED and argv[:2] == ["/bin/sh", "-c"]:
         return outcome.ERRORED, f"exit {code}: a program {_NOT_STARTED[code]}"
     return outcome.FAILED, f"exit {code}, expected {expected}"

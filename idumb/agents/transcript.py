@@ -29,8 +29,7 @@ class Transcript:
     def __init__(self, path: str, make_stream: Callable[[], Stream] | None) -> None:
         self._path = path
         self._make_stream = make_stream
-        self._stream: Stream | None = None
-        self._file: IO[bytes] | None = None
+        self._opened: tuple[IO[bytes], Stream] | None = None
         self._room = HALF
         self._tail = bytearray()
         self._left_out = 0
@@ -45,23 +44,23 @@ class Transcript:
         if self._failed or self._make_stream is None:
             return
         try:
-            if self._file is None or self._stream is None:
-                self._file, self._stream = self._open(), self._make_stream()
-            self._keep(self._file, self._stream.feed(data) + (self._stream.finish() if is_whole else b""))
+            self._opened = file, stream = self._opened or (self._open(), self._make_stream())
+            self._keep(file, stream.feed(data) + (stream.finish() if is_whole else b""))
         except OSError:
             self._failed = True
 
     def close(self) -> str | None:
         """Return the file's path, or None if there was no line, or none could be written."""
-        if self._file is None or self._stream is None:
+        if self._opened is None:
             return None
+        file, stream = self._opened
         try:
-            with self._file:
-                self._keep(self._file, self._stream.finish())
+            with file:
+                self._keep(file, stream.finish())
                 self._shorten()
                 if self._left_out:
-                    self._file.write(f"\n[{self._left_out} bytes in between were not kept]\n".encode("ascii"))
-                self._file.write(self._tail)
+                    file.write(f"\n[{self._left_out} bytes in between were not kept]\n".encode("ascii"))
+                file.write(self._tail)
         except OSError:
             self._failed = True
         return None if self._failed else self._path

@@ -18,7 +18,6 @@ from idumb.domain.model_script import Script
 from idumb.fake_model.model import FakeModel, Sent, refused
 
 HOST = "127.0.0.1"
-LARGEST_REQUEST = 64 * 1024 * 1024
 _GARBAGE = b"\x00\xff<<< not a protocol >>>\r\n{]"
 _DRIP_BYTES = 8
 _CLOSING = frozenset({script.CLOSED, script.SILENT, script.TRUNCATED})
@@ -78,12 +77,10 @@ class _Handler(BaseHTTPRequestHandler):
         path, size = self.path.partition("?")[0], self.headers.get("Content-Length") or "0"
         if self.headers.get("Host", HOST).partition(":")[0] not in {HOST, "localhost"}:
             sent = refused(403, "forbidden", f"only {HOST} is answered")
-        elif not size.isdecimal() or int(size) > LARGEST_REQUEST:
-            sent = refused(413, "request_too_large", f"a request has at most {LARGEST_REQUEST} bytes")
         else:
             sent = self.server.model.answer(path, self.rfile.read(int(size)) if self.command == "POST" else None)
         self.server.note({"method": self.command, "path": path, "status": sent.status, **sent.note})
-        self.close_connection |= sent.status in {403, 413} or sent.fault in _CLOSING
+        self.close_connection |= sent.status == 403 or sent.fault in _CLOSING
         with contextlib.suppress(OSError):
             self._send(sent)
 

@@ -362,6 +362,7 @@ def test_commands_run_in_the_workspace_without_a_shell(work: Path) -> None:
         (step("run", command="exit 3", expect_exit=3), outcome.COMPLETED, ""),
         (step("run", command="kill -9 $$"), outcome.FAILED, "ended by signal 9"),
         (step("run", command="echo on; sleep 1000", timeout=0.5), outcome.TIMED_OUT, "stopped after 0.5 s ("),
+        (step("run", command="trap 'exit 0' TERM; sleep 1000", timeout=0.5), outcome.TIMED_OUT, "stopped after 0.5 s"),
     ],
 )
 def test_the_result_of_a_command_is_the_result_of_its_step(
