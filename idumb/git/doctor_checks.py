@@ -176,8 +176,8 @@ class _RepositoryChecks(Struct, frozen=True):
 
     def ignores(self) -> Iterator[Symptom]:
         """Find a rule of the user's own that ignores `.idumb/` and so its records too."""
-        path = f"{self.folder}/{_CHECKPOINT}" if self.folder else _CHECKPOINT
-        arguments = ["check-ignore", "--verbose", "--no-index", "--", path]  # the path has no special characters
+        path = os.path.join(self.folder, _CHECKPOINT)
+        arguments = ["check-ignore", "--verbose", "--no-index", "--", path]
         result = git_program.read(self.worktree.root, arguments, extra=git_program.PATTERNS)
         if result.status == 0:
             rule = os.fsdecode(result.out).partition("\t")[0]

@@ -185,7 +185,7 @@ def required(arguments: Sequence[str], result: Result) -> bytes:
 
 def failure(arguments: Sequence[str], result: Result) -> errors.Refusal:
     code = "git.ownership" if b"dubious ownership" in result.err else "git.failed"
-    first = next((line for line in result.words.splitlines() if line), f"exit status {result.status}")
+    first = result.words.partition("\n")[0] or f"exit status {result.status}"
     return errors.Refusal(code, f"git {arguments[0]}: {first}", hint="git status", details={"words": result.words})
 
 

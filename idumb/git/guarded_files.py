@@ -184,7 +184,7 @@ def _rows(root: str) -> Iterator[tuple[str, str, str]]:
     for origin, row in zip(listed[::2], listed[1::2], strict=False):
         key, sign, value = os.fsdecode(row).partition("\n")
         kind, _, place = os.fsdecode(origin).partition(":")
-        if kind == "file" and place:
+        if kind == "file":
             yield os.path.join(root, place), key, value if sign else "true"
 
 

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 _PROJECT = "Idumb-Project"
 _MOST_COMMITS = 1_000
+_MOST_TRAILERS = 10_000
+"""Commits of which the trailers are read."""
 _TRAILER = re.compile(r"^(Idumb-[A-Za-z-]+): *(.*)$")
 
 
@@ -224,7 +226,7 @@ class GitHistory:
         """
         refs.begin(self.repository, name, open_repository.head_of(self.repository))
 
-    def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
+    def trailers_since(self, base: str | None) -> tuple[tuple[str, Mapping[str, str]], ...]:
         """Return (commit, its Idumb-* trailers) from HEAD back to `base`, newest first, for commits that have any.
 
         If `base` was pruned after history was rewritten, go back to the first commit.
@@ -237,7 +239,7 @@ class GitHistory:
             walker.hide(base)
         rows = (
             (str(commit.id), _trailers(commit.raw_message.decode("utf-8", "replace")))
-            for commit in itertools.islice(walker, limit)
+            for commit in itertools.islice(walker, _MOST_TRAILERS)
         )
         return tuple(row for row in rows if row[1] and row[1].get(_PROJECT, "") == self._project.folder)
 

@@ -272,15 +272,16 @@ def _exchange_back(step: Step, displaced: Spot, target: Spot) -> None:
 
 
 def _write_new(writing: Writing, path: str, want: Entry, before: os.stat_result | None) -> None:
-    replaces = before is not None and stat.S_ISREG(before.st_mode)
+    if before is not None and not stat.S_ISREG(before.st_mode):
+        before = None
     # A private file is private from its first moment.
-    bits = (0o777 if want.mode == tree_objects.PROGRAM else 0o666) & (before.st_mode if replaces and before else 0o777)
+    bits = (0o777 if want.mode == tree_objects.PROGRAM else 0o666) & (0o777 if before is None else before.st_mode)
     descriptor = os.open(path, _NEW_FLAGS, bits)
     with os.fdopen(descriptor, "wb") as stream:
         for chunk in tree_objects.pieces(writing.repository, writing.root, want.oid):
             stream.write(chunk)
         stream.flush()
-        if replaces and before is not None:
+        if before is not None:
             _keep_owner(descriptor, before)
             os.fchmod(descriptor, _bits(before, want.mode))
         os.fsync(descriptor)

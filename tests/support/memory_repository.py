@@ -283,9 +283,9 @@ class MemoryHistory:
         self._repository.refs[f"refs/heads/{self._repository.branch}"] = commit
         return ""
 
-    def trailers_since(self, base: str | None, limit: int = 10_000) -> tuple[tuple[str, Mapping[str, str]], ...]:
+    def trailers_since(self, base: str | None) -> tuple[tuple[str, Mapping[str, str]], ...]:
         hidden = set(self._repository.ancestors(base))
-        newest = [one for one in self._repository.ancestors(self._repository.head) if one not in hidden][:limit]
+        newest = [one for one in self._repository.ancestors(self._repository.head) if one not in hidden]
         newest_trailers = ((one, _trailers(self._repository.commits[one].message)) for one in newest)
         return tuple((one, trailers) for one, trailers in newest_trailers if trailers)
 

@@ -183,9 +183,7 @@ class Folder:
     def make(self) -> None:
         """Make it an empty folder. What a program put in its place is moved aside: it may be the user's."""
         _require_plain(os.path.dirname(self.path))
-        if os.path.islink(self.path) or os.path.isfile(self.path):
-            os.unlink(self.path)
-        elif os.path.lexists(self.path):
+        if os.path.lexists(self.path):
             is_same, aside = self.is_same, f"{self.path}{_ASIDE if self.is_same else '.moved-'}{os.urandom(4).hex()}"
             os.rename(self.path, aside)
             if is_same:

@@ -135,9 +135,7 @@ class TreeFiles:
         if missing:
             names = b"".join(os.fsencode(path) + b"\0" for path in missing)
             command = ["checkout-index", *_WRITES, "--ignore-skip-worktree-bits", "-z", "--stdin"]
-            result = self._folder.without_required_filters(command, names)
-            if result.status != 0:
-                raise git_program.failure(command, result)
+            git_program.required(command, self._folder.without_required_filters(command, names))
 
     def show_again(self, tree: str) -> None:
         """Write every file."""
