@@ -230,10 +230,7 @@ class Database:
             words = f"lacks event {newest.seq}, which the state directory knows; this is an older copy of it"
             raise unusable("store.older", words, self.path, seq=newest.seq)
         row = connection.execute(event_chain.ROW, (newest.seq,)).fetchone()
-        archived = backups.archived_runs(connection) if row is None else ()
-        if row is None and not any(record["first"] <= newest.seq <= record["last"] for record in archived):
-            raise corrupt(self.path, f"event {newest.seq} is missing")
-        if row is not None and row[event_chain.HASH] != newest.hash:
+        if row is not None and row[event_chain.HASH] != newest.hash:  # it may have been archived
             fault = event_chain.own_fault(row)
             if fault:
                 raise corrupt(self.path, fault)
@@ -305,9 +302,9 @@ def _inode(path: str) -> int:
         return 0
 
 
-def refuse_network(folder: str, allowed: Callable[[], bool], kind_of: Callable[[str], str] = machine.kind_of) -> None:
+def refuse_network(folder: str, allowed: Callable[[], bool]) -> None:
     """Refuse a folder on a network file system, unless that is `allowed`: locks and fsync may not work there."""
-    kind = kind_of(folder)
+    kind = machine.kind_of(folder)
     if paths.is_network_file_system(kind) and not allowed():
         raise StoreError(
             "store.network",

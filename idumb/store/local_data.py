@@ -52,7 +52,7 @@ class FileLocalData:
             of_project = user_folders.repository_id(self._common_dir, folder)
             yield f"consent of {folder}", os.path.join(user_folders.path(), "consent", of_project)
         yield "backups of the event log", os.path.join(user_folders.path(), backups.FOLDER, self._id)
-        if self._checkouts is not None and not self._checkouts.startswith(self._folder + os.sep):
+        if self._checkouts is not None:
             yield "checkouts of the working tree", self._checkouts
         for name in sorted(os.listdir(self._common_dir)):
             if name.startswith(_REMOVED):

@@ -6,14 +6,13 @@ The lock decides. The card tells whose it is, and whether that process can be se
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from idumb.domain.action import Action
-from idumb.domain.errors import Refusal, StoreError
+from idumb.domain.errors import Refusal
 from idumb.system import atomic_write, machine, named_files, private_folders, process_tree
 
 RUNNING = "running"
@@ -41,41 +40,23 @@ class OwnerLock:
 
 
 def take(path: str) -> OwnerLock | None:
-    """Return the lock, or None while another process holds it. Raises OSError, and StoreError without locks."""
-    with _refusals(path):
-        descriptor = private_folders.take_lock(path)
+    """Return the lock, or None while another process holds it. Raises OSError."""
+    descriptor = private_folders.take_lock(path)
     return None if descriptor is None else OwnerLock(path, descriptor)
 
 
 def replace(path: str) -> OwnerLock:
     """Take the lock from its holder: put a new file, locked by this process, at the path."""
     fresh = f"{path}.{os.getpid()}-{os.urandom(4).hex()}"
-    with _refusals(path):
-        descriptor = private_folders.take_lock(fresh)
+    descriptor = private_folders.take_lock(fresh)
     assert descriptor is not None  # noqa: S101 - nobody else knows the name
-    try:
-        os.rename(fresh, path)
-    except BaseException:
-        os.close(descriptor)
-        with contextlib.suppress(OSError):
-            os.unlink(fresh)
-        raise
+    os.rename(fresh, path)
     return OwnerLock(path, descriptor)
-
-
-@contextlib.contextmanager
-def _refusals(path: str) -> Iterator[None]:
-    try:
-        yield
-    except OSError as error:
-        if error.errno in {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}:
-            raise StoreError("lock.unsupported", f"this file system has no locks: {os.path.dirname(path)}") from error
-        raise
 
 
 def is_free(path: str) -> bool:
     """Return whether no process holds the lock. It is held for a moment to find out."""
-    with contextlib.suppress(OSError, StoreError):
+    with contextlib.suppress(OSError):
         if os.path.exists(path) and (lock := take(path)) is not None:
             lock.release()
             return True

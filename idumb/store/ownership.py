@@ -90,8 +90,7 @@ class FileOwnership:
         """Whether the token is still the current one."""
         if self._lock is None or not self._lock.holds():
             return False
-        rows = self._database.rows(_FENCE, (self._worktree,))
-        return bool(rows) and rows[0][0] == fence
+        return self._database.rows(_FENCE, (self._worktree,)) == [(fence,)]
 
     def guard(self) -> None:
         """Refusal `lock.lost` if another process took the working tree. A process that never was the owner passes.

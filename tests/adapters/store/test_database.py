@@ -21,6 +21,7 @@ from idumb.store.connection import Database
 from idumb.store.event_chain import Row
 from idumb.store.event_log import SqliteEventLog
 from idumb.store.ownership import FileOwnership
+from idumb.system import machine
 from idumb.system.redaction import Redactor
 from tests.adapters.store.opened import OpenedLog, outside
 from tests.support import permissions
@@ -202,24 +203,25 @@ def test_runs_are_found_by_phase(opened: OpenedLog) -> None:
     assert opened.log.phases() == ("2", "1")
 
 
-def log_on(kind: str, folder: Path, *, allowed: bool = False) -> FileOwnership:
-    may_create = partial(connection.refuse_network, allowed=lambda: allowed, kind_of=lambda _: kind)
+def log_on(folder: Path, *, allowed: bool = False) -> FileOwnership:
+    may_create = partial(connection.refuse_network, allowed=lambda: allowed)
     log = SqliteEventLog(Database(str(folder), may_create=may_create), "main", FixedClock())
     return FileOwnership(log.database, "main", FixedClock())
 
 
 def test_a_log_is_created_on_a_network_file_system_only_if_the_user_allows_it_and_an_existing_one_is_used(
-    tmp_path: Path,
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for kind in ("nfs4", "cifs", "9p", "fuse.sshfs"):
+    for kind in ("cifs", "9p", "fuse.sshfs", "nfs4"):
+        monkeypatch.setattr(machine, "kind_of", lambda _, kind=kind: kind)
         with refusing("store.network") as caught:
-            log_on(kind, tmp_path).acquire("idumb test")
+            log_on(tmp_path).acquire("idumb test")
         assert "git.network" in (caught.value.hint or "")
     assert not (tmp_path / "idumb" / "store.db").exists()
-    allowed = log_on("nfs4", tmp_path, allowed=True)
+    allowed = log_on(tmp_path, allowed=True)
     assert allowed.acquire("idumb test") == 1
     allowed.release()
-    assert log_on("nfs4", tmp_path).acquire("idumb test") == 2
+    assert log_on(tmp_path).acquire("idumb test") == 2
 
 
 @every("value", ["secret", "T1-01.secret.1", "evidence", "failed-x9", "model-x9"])
