@@ -307,9 +307,7 @@ class DefinitionFolders:
 
         yield _REPOSITORY, os.path.join(self._root, workflow.DEFINITIONS)
         yield _USER, os.path.join(user_folders.configuration(), "workflows")
-        folder = shipped.path("workflows")
-        if folder is not None:
-            yield _PROGRAM, folder
+        yield _PROGRAM, shipped.path("workflows")
 
     def _in(self, origin: str, folder: str) -> Iterator[DefinitionFile]:
         try:

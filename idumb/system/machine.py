@@ -58,13 +58,9 @@ class LocalMachine:
         mode = stat.S_IMODE(status.st_mode)
         return [(self.folder, status.st_uid, mode)] if status.st_uid != os.geteuid() or mode & 0o077 else ()
 
-    def make_private(self, path: str) -> int | None:
-        """Remove the permissions of other users; return the mode, or None if the path no longer exists."""
-        try:
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        except FileNotFoundError:
-            return None
-        with private_folders.closing(descriptor):
+    def make_private(self, path: str) -> int:
+        """Remove the permissions of other users; return the mode."""
+        with private_folders.closing(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)) as descriptor:
             mode = stat.S_IMODE(os.fstat(descriptor).st_mode) & 0o700
             os.fchmod(descriptor, mode)
         return mode

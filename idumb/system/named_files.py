@@ -28,13 +28,11 @@ class LocalToolchain:
 
     def files(self) -> tuple[str, ...]:
         """Absolute paths of the files that `template` and `versions` depend on."""
-        templates = (shipped.path(f"prompts/{role}.md") for role in ROLES)
-        return tuple(path for path in (self._git(), *templates) if path is not None)
+        return (self._git(), *(shipped.path(f"prompts/{role}.md") for role in ROLES))
 
     def template(self, name: str) -> str:
-        """The text of a shipped prompt template; "" if there is none."""
-        path = f"prompts/{name}.md"
-        return shipped.template(path) if shipped.path(path) else ""
+        """The text of a shipped prompt template."""
+        return shipped.template(f"prompts/{name}.md")
 
     def versions(self) -> Mapping[str, str]:
         """Program name to version text."""

@@ -73,17 +73,13 @@ def _run(command: list[str], body: bytes) -> None:
 
 def _post(url: str, body: bytes) -> None:
     from urllib import request
-    from urllib.error import HTTPError
 
     for pause in (*_PAUSES, None):
         asked = request.Request(url, body, {"Content-Type": "application/json"})  # noqa: S310 - the user's own address
         try:
             with request.urlopen(asked, timeout=_SECONDS):  # noqa: S310
                 return
-        except HTTPError as answer:
-            if answer.code < 500 and answer.code != 429:
-                return
-        except OSError:
+        except OSError:  # also an answer that refuses it
             pass
         if pause is not None:
             time.sleep(pause)

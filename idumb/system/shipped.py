@@ -17,17 +17,13 @@ def _folder(name: str) -> str:
 
 def template(name: str) -> str:
     """Return the text of `templates/<name>`. Raises FileNotFoundError if the installation lacks it."""
-    place = path(name)
-    if place is None:
-        raise FileNotFoundError(2, "This installation of idumb lacks a template", name)
-    with open(place, encoding="utf-8") as stream:
+    with open(path(name), encoding="utf-8") as stream:
         return stream.read()
 
 
-def path(name: str) -> str | None:
-    """Return the path of `templates/<name>`; None if the installation lacks it."""
-    place = os.path.join(_folder("templates"), name)
-    return place if os.path.exists(place) else None
+def path(name: str) -> str:
+    """Return the path of `templates/<name>`."""
+    return os.path.join(_folder("templates"), name)
 
 
 def commands() -> dict[str, str]:
@@ -56,8 +52,6 @@ def snippets() -> dict[str, Any]:
 
 def _texts(place: str, ending: str = ".md") -> dict[str, str]:
     folder, texts = _folder(place), dict[str, str]()
-    if not os.path.isdir(folder):
-        raise FileNotFoundError(2, f"This installation of idumb lacks its {place}", place)
     for name in sorted(os.listdir(folder)):
         if name.endswith(ending) and name != "README.md":
             with open(os.path.join(folder, name), encoding="utf-8") as stream:

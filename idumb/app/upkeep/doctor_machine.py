@@ -97,8 +97,7 @@ class _Look(Struct, frozen=True):
                 yield health.warn(f"the mode is {mode:04o}", path, means=means, fixes=True, subject=path)
 
     def make_private(self, symptom: Symptom) -> str:
-        mode = self.machine.make_private(symptom.subject)
-        return f"{symptom.subject} no longer exists" if mode is None else f"{symptom.subject} now has mode {mode:04o}"
+        return f"{symptom.subject} now has mode {self.machine.make_private(symptom.subject):04o}"
 
     def processes(self) -> Iterator[Symptom]:
         for pid, run in () if self.owned() else self.machine.left_processes():
