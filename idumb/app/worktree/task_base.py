@@ -76,10 +76,12 @@ def changed_by_user(context: RunContext, task: Task) -> tuple[str, ...]:
     settings, state = context.services.settings, context.state
     if task.is_human or state.policy == COMMIT_NONE or not (declared := ledger.written_paths(task.files)):
         return ()
-    in_place = contracts.in_place(context.contract.plan_of[task.id], task, settings)
+    plan = context.contract.plan_of[task.id]
+    in_place = contracts.in_place(plan, task, settings)
     if in_place and state.tasks[task.id].work.base is not None:
         return ()
-    again = Action.of("start", task.id) if in_place else Action.of("resume", context.contract.phase)
+    in_editor = contracts.in_editor(plan, task, settings)
+    again = Action.of("start", task.id) if in_editor else Action.of("resume", context.contract.phase)
     known = {*state.uncommitted(), *questions.files_from_user(state, task.id)}
     theirs = tuple(path for path in _uncommitted(context, declared) if path not in known)
     existing = [path for path in _ignored(context, task) if path not in known]

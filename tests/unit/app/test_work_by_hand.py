@@ -52,6 +52,7 @@ def test_changes_from_before_the_question_are_not_the_work_of_a_person(verb: str
     with pytest.raises(Refusal) as caught:
         run.run()
     assert (caught.value.code, run.repository.files[path]) == ("task.dirty-path", b"before")
+    assert str(caught.value.hint).endswith("then idumb resume 1")
 
 
 def test_files_that_other_tasks_of_the_run_change_are_not_the_work_of_a_person() -> None:
