@@ -65,6 +65,7 @@ def test_stop_ends_a_run_at_a_safe_point_and_resume_continues(project: Project, 
     """R-RUN-9: the run is recorded as interrupted, with the person, before stop ends; no process is left."""
     with project.beside("execute-phase", "1", "--approve", project.approval()) as process:
         sleeper = int((tmp_path / "door").read_text())
+        asks_elsewhere(project, process.pid)
         answer = stop(project)
         assert process.wait().code == 143
     assert answer.code == 0, answer.out
@@ -82,6 +83,12 @@ def test_stop_ends_a_run_at_a_safe_point_and_resume_continues(project: Project, 
     assert stop(project).data["owner"] is None
     shows_the_checkpoint(project, answer.data["checkpoint"])
     continues(project)
+
+
+def asks_elsewhere(project: Project, process: int) -> None:
+    """`decisions` says that a question may wait at another terminal."""
+    words = f"idumb execute-phase runs as process {process}, and may ask at its own terminal"
+    assert project.json("decisions").object["warnings"] == [words]
 
 
 def continues(project: Project) -> None:

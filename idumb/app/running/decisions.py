@@ -37,7 +37,9 @@ def waiting(services: Services) -> Result:
             changed.append(state.phase)
     data = {"decisions": [*consent_questions(services), *plan_questions.open_questions(services), *rows]}
     words = "asks, too, but HEAD is on another branch, or its plan changed since"
-    warnings = (f"Phase {phase} {words}: idumb check-plan {phase}" for phase in changed)
+    warnings = [f"Phase {phase} {words}: idumb check-plan {phase}" for phase in changed]
+    if (holder := services.owner.holder()) is not None:
+        warnings.append(f"idumb {holder['command']} runs as process {holder['pid']}, and may ask at its own terminal")
     return Result(data, warnings=tuple(warnings))
 
 
