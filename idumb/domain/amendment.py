@@ -10,7 +10,7 @@ from idumb.domain import outcome, wording
 from idumb.domain.contract import Contract
 from idumb.domain.intake.writes import UnmetClaim
 from idumb.domain.plan_diff import PlanDiff
-from idumb.domain.plans.plan import FileClaim
+from idumb.domain.plans.plan import STRICT, FileClaim
 from idumb.domain.proof.ledger import written_paths
 from idumb.domain.runs.run import RunState, TaskState
 
@@ -63,6 +63,8 @@ def forbidden(diff: PlanDiff, old: Contract, new: Contract, state: RunState) -> 
     if held:
         path, field = held[0]
         return Forbidden(f"amend.{field}", f"{path} changes its {field}, on which the completed tasks rely")
+    if new.mode == STRICT != state.mode:  # by a new plan
+        return Forbidden("amend.mode", "the phase would be strict, and its run is guided")
     if state.attempted and diff.plans_removed:
         return Forbidden(
             "amend.plan-removed",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from tests.meta import size
 
 BUDGETS = {
-    "domain": 7_879,
-    "markdown": 6_369,
-    "app, engine rooms": 6_954,
+    "domain": 7_881,
+    "markdown": 6_367,
+    "app, engine rooms": 6_951,
     "app, use cases": 7_890,
     "composition": 677,
     "cli, views": 4_214,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_804
+TESTS = 62_814
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 389_534  # bytes of README.md and docs/
+PAGES = 389_598  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

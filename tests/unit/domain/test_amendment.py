@@ -40,6 +40,8 @@ def test_what_is_done_or_covers_every_task_cannot_change_and_what_is_not_begun_c
     begun.tasks["T1-02"] = replace(begun.tasks["T1-02"], work=TaskWork(touched=("b.txt",)))
     first, second, other = task(1), task(2, 1), task(2, 1, title="Else")
     old = contract(first, second)
+    added = replace(old.plans[0], plan="02", path="02-PLAN.md", mode="strict", tasks=(task(3),))
+    stricter = replace(contract(first, second, task(3)), plans=(*old.plans, added))
     for new, run, code in (
         (contract(first, other, task(3, 2), sha="b"), state(), None),
         (contract(first, sha="b"), state(), None),
@@ -50,6 +52,7 @@ def test_what_is_done_or_covers_every_task_cannot_change_and_what_is_not_begun_c
         (contract(first, sha="b"), begun, "amend.attempted"),
         (contract(first, second, sha="b", assumptions=("x",)), state(), "amend.assumptions"),
         (contract(first, second, sha="b", mode="strict"), state(), "amend.mode"),
+        (stricter, state(), "amend.mode"),
     ):
         reasons = amendment.forbidden(plan_diff.compare(old, new), old, new, run)
         assert (None if reasons is None else reasons.code) == code
