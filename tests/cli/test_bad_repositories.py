@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 import subprocess
 from collections.abc import Callable
 from pathlib import Path
@@ -142,12 +143,14 @@ def started(project: Project) -> Answer:
     return project.json("start", "T1-01", "--approve", project.approval())
 
 
-def test_the_hint_about_a_tracked_file_with_changes_names_a_stash_that_works(project: Project) -> None:
+def test_the_hint_about_files_with_changes_names_a_stash_that_works(project: Project) -> None:
     """R-GIT-6: a tracked file that is moved away is deleted, which is a change too."""
     project.repo.commit_with({"a b.txt": "old\n"}, "a", "a b.txt")
-    project.plan([task("T1-01", files="modify `a b.txt`")], head="builder: editor\n")
+    project.plan([task("T1-01", files="modify `a b.txt`, modify `notes/*`")], head="builder: editor\n")
     project.repo.write("a b.txt", "mine\n")
+    project.repo.write("notes/new.txt", "mine\n")
     hint = started(project).error["hint"]
-    assert hint == "Commit them (git commit) or stash them (git stash push -- 'a b.txt'), then idumb start T1-01"
-    project.repo.git("stash", "push", "--quiet", "--", "a b.txt")
+    stash = "git stash push -u -- 'a b.txt' notes/new.txt"
+    assert hint == f"Commit them (git commit) or stash them ({stash}), then idumb start T1-01"
+    project.repo.git(*shlex.split(stash)[1:])
     assert started(project).code == 0

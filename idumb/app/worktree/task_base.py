@@ -96,7 +96,7 @@ def changed_by_user(context: RunContext, task: Task) -> tuple[str, ...]:
         raise Refusal(
             "task.dirty-path",
             f"{task.id} declares files with uncommitted changes that this run did not make: {wording.listed(theirs)}",
-            hint=f"{ways_out(context.services, theirs)}, then {again}",
+            hint=f"{ways_out(theirs)}, then {again}",
             details={"task": task.id, "paths": list(theirs)},
         )
     return theirs
@@ -127,20 +127,10 @@ def _ignored(context: RunContext, task: Task) -> tuple[str, ...]:
     return tuple(p for p in new if trees.entry(present, p) is not None and trees.entry(head, p) is None)
 
 
-def ways_out(services: Services, dirty: Sequence[str]) -> str:
+def ways_out(dirty: Sequence[str]) -> str:
     """Return how a person gets uncommitted changes out of the way. A tracked file that is moved away is deleted."""
-    history, trees = services.history, services.trees
-    head, staged = history.head_tree(), history.staged(dirty)
-    if history.head().commit is None:
-        return "Commit them (git commit)"  # git stash needs a commit
-    tracked = [p for p in dirty if p in staged or trees.entry(head, p) is not None]
-    shown = shlex.join(tracked) if len(tracked) <= wording.MOST_LISTED else "PATHS"
-    stash = f"stash them (git stash push -- {shown})"
-    if not tracked:
-        return "Commit them (git commit) or move them away"
-    if len(tracked) == len(dirty):
-        return f"Commit them (git commit) or {stash}"
-    return f"Commit them (git commit), or {stash} and move the untracked ones away"
+    shown = shlex.join(dirty) if len(dirty) <= wording.MOST_LISTED else "PATHS"
+    return f"Commit them (git commit) or stash them (git stash push -u -- {shown})"
 
 
 def not_saved(left_out: Mapping[str, str], contract: Contract) -> tuple[str, ...]:
