@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 from msgspec import to_builtins
@@ -21,7 +20,6 @@ from idumb.domain.proof import evidence, ledger
 from idumb.domain.proof.ledger import Change
 from idumb.domain.runs.event import NewEvent
 
-Counts = Mapping[str, tuple[int | None, int | None]]
 _LAST_WORDS = 2000
 _MOST_FILES = 50
 
@@ -78,7 +76,7 @@ def of_end(context: RunContext, attempt: Attempt) -> list[NewEvent]:
         "deviation": attempt.deviates,
         "tool_files": list(attempt.tool_files),
         "messages": list(attempt.messages),
-        "handover": _handover(context, attempt, result) if result is not None and exhausted else "",
+        "handover": _handover(attempt, result) if result is not None and exhausted else "",
         "base": attempt.base if attempt.logged is not None else "",
         "outputs": dict(attempt.outputs),
         "record": attempt.saved(now) if attempt.outcome == outcome.WAITING or attempt.deviates else None,
@@ -94,30 +92,23 @@ def call_id(run: str, task: str, attempt: int, index: int) -> str:
     return canonical_json.digest([run, task, attempt, index])[:16]
 
 
-def _handover(context: RunContext, attempt: Attempt, result: AgentResult) -> str:
+def _handover(attempt: Attempt, result: AgentResult) -> str:
     """Return the summary for the next attempt: the agent's own, or one that is made without a model."""
     if result.handover.strip():
         return result.handover.strip()
-    counts: Counts = context.work.line_counts(attempt.base, attempt.candidate)
-    return _without_model(attempt.task, attempt.changes, counts, result)
+    return _without_model(attempt.task, attempt.changes, result)
 
 
-def _without_model(task: Task, changes: tuple[Change, ...], counts: Counts, result: AgentResult) -> str:
+def _without_model(task: Task, changes: tuple[Change, ...], result: AgentResult) -> str:
     """Return the task, what is in the files so far, and the agent's last words."""
     lines = [f"{task.id}: {task.title}", "", "What is in the files so far:"]
-    lines += [_change_line(change, counts) for change in changes[:_MOST_FILES]] or ["- nothing yet"]
+    lines += [f"- {change.kind} `{change.path}`" for change in changes[:_MOST_FILES]] or ["- nothing yet"]
     if len(changes) > _MOST_FILES:
         lines.append(f"- and {len(changes) - _MOST_FILES} files more")
     last = (result.reply or result.output).strip()[-_LAST_WORDS:]
     if last:
         lines += ["", "The last words of the agent before:", "", *(f"> {line}" for line in last.splitlines())]
     return "\n".join(lines)
-
-
-def _change_line(change: Change, counts: Counts) -> str:
-    added, removed = counts.get(change.path, (None, None))
-    size = "" if added is None else f", {added} lines added, {removed} removed"
-    return f"- {change.kind} `{change.path}`{size}"
 
 
 _ELSEWHERE = frozenset({"steps", "answer", "reply", "handover"})
