@@ -86,12 +86,6 @@ class FileOwnership:
         finally:
             lock.release()
 
-    def check(self, fence: int) -> bool:
-        """Whether the token is still the current one."""
-        if self._lock is None or not self._lock.holds():
-            return False
-        return self._database.rows(_FENCE, (self._worktree,)) == [(fence,)]
-
     def guard(self) -> None:
         """Refusal `lock.lost` if another process took the working tree. A process that never was the owner passes.
 

@@ -61,22 +61,19 @@ def refused(owner: FileOwnership | MemoryOwnership, *, force: bool = False) -> s
 
 def test_a_living_owner_is_the_only_one_and_no_force_overtakes_it(contest: Contest) -> None:
     """A process that never was the owner passes the guard."""
-    fence = contest.first.acquire("first")
+    contest.first.acquire("first")
     assert [refused(owner) for owner in (contest.second, contest.first)] == ["lock.held"] * 2
     assert refused(contest.second, force=True) == "lock.held"
     contest.second.guard()
     contest.first.guard()
-    assert (contest.first.check(fence), contest.second.check(fence)) == (True, False)
 
 
-def test_each_owner_has_a_higher_token_and_only_the_present_one_is_valid(contest: Contest) -> None:
+def test_each_owner_has_a_higher_token(contest: Contest) -> None:
+    """The log refuses all but the newest."""
     fences: list[int] = []
-    for owner, other in ((contest.first, contest.second), (contest.second, contest.first)) * 2:
+    for owner in (contest.first, contest.second) * 2:
         fences.append(owner.acquire("idumb"))
-        assert [fence for fence in fences if owner.check(fence)] == fences[-1:]
-        assert not any(map(other.check, fences))
         owner.release()
-        assert not owner.check(fences[-1])
     assert fences == [1, 2, 3, 4]
 
 
@@ -90,9 +87,7 @@ def test_an_owner_on_another_machine_is_overtaken_only_by_force_and_does_nothing
     for _ in range(2):
         with refusing("lock.lost"):
             contest.first.guard()
-    assert (contest.first.check(fence), contest.second.check(new)) == (False, True)
     contest.first.release()
-    assert contest.second.check(new)
     contest.second.guard()
     assert (contest.second.holder() or {})["command"] == "second"
     assert refused(contest.first) == "lock.held"
@@ -102,9 +97,9 @@ def test_an_owner_on_another_machine_is_overtaken_only_by_force_and_does_nothing
 
 
 def test_releasing_twice_or_without_ownership_does_nothing(contest: Contest) -> None:
-    fence = contest.first.acquire("first")
+    contest.first.acquire("first")
     contest.second.release()
-    assert contest.first.check(fence)
+    assert refused(contest.second) == "lock.held"
     contest.first.release()
     contest.first.release()
     assert contest.second.acquire("second") == 2

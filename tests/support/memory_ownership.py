@@ -45,9 +45,6 @@ class MemoryOwnership:
             self._worktree.owner = None
             self._fence = 0
 
-    def check(self, fence: int) -> bool:
-        return self._worktree.owner is self and fence == self._worktree.fence
-
     def guard(self) -> None:
         if self._fence and self._worktree.owner is not self:
             raise Refusal("lock.lost", "This process no longer owns the working tree.", hint="idumb doctor")

@@ -109,7 +109,7 @@ def _answer(services: Services, journal: Journal, call: Call) -> AgentResult:
     """Return the agent's answer. What it reports about a task while it works is recorded."""
     services.owner.guard()  # since the last look, the checks on the tree before the work may have begun
     with services.interrupts.armed():
-        if not _reports(call.agent) or call.request.task is None or not journal.state.id:
+        if not _reports(call.agent) or call.request.task is None:
             return call.agent.run(call.request)
         return call.agent.run(call.request, functools.partial(_hear, services, journal, call.request))
 

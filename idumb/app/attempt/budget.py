@@ -30,7 +30,7 @@ def _spans(settings: Settings, state: RunState, task: str | None) -> Iterator[tu
     ceilings = {**settings.ceilings, **{role: own.ceiling for role, own in roles if own is not None}}
     for scope in (RUN,) if task is None else (TASK, RUN, agent.BUILDER, agent.VALIDATOR):
         ceiling = ceilings.get(scope)
-        if ceiling is None or ceiling == Ceiling():
+        if ceiling is None:
             continue
         if scope == TASK and task is not None:
             spent = state.tasks[task].progress.spent

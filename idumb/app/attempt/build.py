@@ -178,7 +178,7 @@ def _of_step(context: RunContext, attempt: Attempt) -> tuple[dict[str, str], str
     if flow is None:
         return {}, "", None
     schema = workflow.schema(asked) if (asked := steps.answered(flow)) else None
-    return steps.variables(context, attempt), steps.described(context, attempt), schema
+    return steps.variables(context, flow), steps.described(context, flow), schema
 
 
 def _deadline(attempt: Attempt, filled: ResolvedRole) -> float | None:

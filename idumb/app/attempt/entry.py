@@ -15,8 +15,6 @@ from idumb.app.core.services import attempt_ref
 from idumb.app.ports import Agent
 from idumb.app.worktree import preconditions, task_base
 from idumb.domain import agent, canonical_json, contract, envelope, failures, outcome
-from idumb.domain.action import Action
-from idumb.domain.errors import Refusal
 from idumb.domain.plans.plan import CONTEXT, Task
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
@@ -81,16 +79,8 @@ def _builder(context: RunContext, task: Task) -> Agent:
 
 
 def check_lock(context: RunContext, attempt: Attempt) -> Attempt:
-    """Refuse unless this process still owns the working tree, HEAD is on the run's branch, and both locks hold."""
-    services = context.services
-    if not services.owner.check(context.journal.fence):
-        raise Refusal(
-            "lock.lost",
-            "This process no longer owns the working tree: another process took it over, or its lock file was removed.",
-            hint=Action("doctor"),
-        )
-    if services.history.head().branch != context.state.branch:
-        preconditions.require_branch(services, context.state)
+    """Refuse unless HEAD is on the run's branch, and the lock of the run holds."""
+    preconditions.require_branch(context.services, context.state)
     run_lock.require_unchanged(context, attempt)
     return attempt
 

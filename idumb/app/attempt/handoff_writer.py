@@ -127,10 +127,8 @@ def save(services: Services, document: Document) -> None:
         services.reporter.note(f"{path(document)} could not be written: {problem}")
 
 
-def write_of_run(services: Services, contract: Contract, state: RunState) -> tuple[str, ...]:
+def write_of_run(services: Services, state: RunState) -> tuple[str, ...]:
     """Write the handoffs of a run that are missing or outdated; return the paths of all of them."""
-    if not any(task.handoff_to for task in contract.tasks.values()):
-        return ()
     documents = all_handoffs(services, state.id)
     for document in documents:
         save(services, document)

@@ -267,10 +267,7 @@ def prove_on_head(context: RunContext, attempt: Attempt) -> Attempt:
     if head == attempt.judged_on or preconditions.why_not_deliver(context):
         return attempt
     tree = _tree_to_prove(context, attempt, head)
-    attempt = replace(attempt, judged_on=head)
-    if tree is not None and tree == attempt.proven:
-        return attempt
-    attempt = prove_again(context, replace(attempt, proven=tree), tree or attempt.candidate)
+    attempt = prove_again(context, replace(attempt, judged_on=head, proven=tree), tree or attempt.candidate)
     broken = _broken_head(context, attempt, attempt.evidence)
     return attempt if broken is None else _stopped(attempt, broken)
 

@@ -131,7 +131,7 @@ def _compare_symbols(context: RunContext, attempt: Attempt) -> tuple[Ledger, str
         before, size = _definitions(context, change.path, change.old, left)
         after, more = _definitions(context, change.path, change.new, left)
         left -= size + more if task.symbols is None else 0
-        if before is None or after is None or before != after:
+        if after is None or before != after:
             read.append(ledger.SymbolSet(change.path, before, after))
     if not read and task.symbols is None:
         return compared, ""
@@ -224,9 +224,9 @@ def compare_with_earlier(context: RunContext, attempt: Attempt) -> Attempt:
     """Compare the work with the newest attempt like this one. Deterministic mode refuses a difference."""
     if context.state.number <= 1 and attempt.number <= 1:
         return attempt
-    result, candidate = attempt.result, attempt.candidate
+    candidate = attempt.candidate
     by_person = agent.capabilities_of(attempt.announced["envelope"]["adapter"]).works_in_place
-    if result is None or result.outcome != outcome.COMPLETED or by_person:  # a person need not do the same twice
+    if attempt.result is None or by_person:  # a person need not do the same twice
         return attempt
     earlier = _earlier(context, attempt)
     if earlier is None:
@@ -252,7 +252,7 @@ def compare_with_earlier(context: RunContext, attempt: Attempt) -> Attempt:
     context.services.reporter.note(
         f"{attempt.task.id} left other bytes in {shown} than {other_attempt}, under the same envelope, base and request"
     )
-    if not context.request.deterministic or attempt.outcome is not None:
+    if not context.request.deterministic:
         return attempt
     words = f"not deterministic: {shown} differ from {other_attempt}, under the same envelope, base and request"
     return replace(attempt, unlike=True).ended(outcome.FAILED, words)

@@ -13,7 +13,7 @@ from idumb.app.contract import contract_versions
 from idumb.app.core import kept_runs, run_lookup, schedule
 from idumb.app.core.journal import Journal
 from idumb.app.core.run_context import RunContext
-from idumb.app.core.services import BRAIN, Services, checkpoint_path, execution_folder, progress_path, report_path
+from idumb.app.core.services import Services, checkpoint_path, execution_folder, progress_path, report_path
 from idumb.app.worktree import preconditions
 from idumb.domain import outcome, rerun
 from idumb.domain.contract import Contract
@@ -43,7 +43,7 @@ def _set_aside(services: Services, path: str) -> None:
     """Keep the bytes of a file that idumb did not write and whose place it needs."""
     name = path.rpartition("/")[2]
     mark = _MADE.get(name) or (_MADE[""] if name.startswith("checkpoint-") else "")
-    text = services.files.read(path) if mark and path.startswith(f"{BRAIN}/execution/") else None
+    text = services.files.read(path) if mark else None
     if text and mark not in text:
         set_aside(services, path, text)
 
@@ -100,13 +100,6 @@ def _existing(services: Services, path: str) -> str | None:
         return services.files.read(path)
     except OSError:
         return None
-
-
-def checkpoints_again(services: Services, state: RunState, contract: Contract, tasks: Collection[str]) -> None:
-    """Write the documents of checkpoints from the log."""
-    for path, text in checkpoints(services, state, contract, tasks) if tasks and not state.reports_in_log else ():
-        if text is not None:
-            write(services, path, text)
 
 
 def handovers(services: Services, state: RunState, contract: Contract) -> Iterator[tuple[str, str]]:
@@ -187,7 +180,7 @@ def is_behind(services: Services, state: RunState) -> bool:
 def write_at_end(services: Services, contract: Contract, state: RunState) -> tuple[str, ...]:
     """Write everything that the end of a run writes; return the Markdown files, which may be committed."""
     write_at_stop(services, contract, state)
-    handoffs = handoff_writer.write_of_run(services, contract, state)
+    handoffs = handoff_writer.write_of_run(services, state)
     if state.reports_in_log:
         return handoffs
     path, text = summary(services, contract, state)
@@ -236,7 +229,9 @@ def _missing_checkpoints(services: Services, contract: Contract, state: RunState
         for task, recorded in kept.items()
         if recorded is not None and recorded.at not in (_existing(services, checkpoint_path(state.phase, task)) or "")
     ]
-    checkpoints_again(services, state, contract, missing)
+    for path, text in checkpoints(services, state, contract, missing) if missing else ():
+        if text is not None:
+            write(services, path, text)
 
 
 def result(statuses: Mapping[str, str]) -> str:

@@ -224,20 +224,19 @@ def _output(state: RunState, task: str, name: str) -> Any:
     return task_state.outputs.get(name)
 
 
-def variables(context: RunContext, attempt: Attempt) -> dict[str, str]:
+def variables(context: RunContext, flow: Flow) -> dict[str, str]:
     """Return the environment variables of a step: the inputs of the run, and the outputs that it takes."""
-    flow, values = attempt.task.flow, dict(context.contract.variables)
-    for name, take in flow.takes.items() if flow is not None else ():
+    values = dict(context.contract.variables)
+    for name, take in flow.takes.items():
         value = _output(context.state, take.step, take.output)
         values[name] = take.default if value is None and take.default is not None else workflow.shown(value)
     return values
 
 
-def described(context: RunContext, attempt: Attempt) -> str:
+def described(context: RunContext, flow: Flow) -> str:
     """Return the variables, and the answer that is expected, for the prompt of an agent."""
-    flow = attempt.task.flow
-    lines = [f"- {name} = {json.dumps(value)}" for name, value in variables(context, attempt).items()]
-    asked = answered(flow) if flow is not None else ()
+    lines = [f"- {name} = {json.dumps(value)}" for name, value in variables(context, flow).items()]
+    asked = answered(flow)
     if asked:
         form = json.dumps(workflow.schema(asked))
         lines.append(f"\nEnd your answer with one JSON object, on lines of its own, of this JSON Schema:\n\n{form}")

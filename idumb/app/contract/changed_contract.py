@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import asdict, replace
+from msgspec.structs import asdict
 
 from idumb.app.contract import contract_versions, loading
 from idumb.app.core import actions, kept_runs, run_lookup
@@ -77,16 +77,6 @@ def _go_back(services: Services, state: RunState) -> tuple[Choice, ...]:
     means = f"work after {last} is rolled back and kept in a snapshot; the run still continues only as approved"
     command = Action.of("rollback", state.phase, "--to", last)
     return (Choice("go-back", "go back to the last checkpoint", means, command),)
-
-
-def amendment(services: Services, state: RunState, now: Contract) -> tuple[Choice, ...]:
-    """Return the choice to continue a run under the present plans; () if that is impossible."""
-    if now.hash == state.contract.hash or state.opened is not None or not _amendable(services, state, now):
-        return ()
-    choice = _amend_choice(state.phase)
-    if state.mode != STRICT:
-        return (choice,)
-    return (replace(choice, command=f"idumb approve {state.phase}; {choice.command}"),)
 
 
 def present_contract(services: Services, phase: str) -> Contract | None:

@@ -40,7 +40,7 @@ def report(
         asked, more = {}, {}
     else:
         step, trail = _step(services, state, contract, task)
-        asked, more = _deviation(services, contract, state, task), _could_not_work(services, state, task)
+        asked, more = _deviation(services, contract, state, task), _could_not_work(state, task)
         if state.tasks[task].status == outcome.WAITING:
             status = status or outcome.WAITING
     facts = {"status": status or outcome.FAILED, "error": error, "run": state.id, "phase": state.phase}
@@ -161,13 +161,10 @@ def report_refusal(services: Services, state: RunState, contract: Contract, word
     return {} if turn is None else report(services, state, contract, turn, words)
 
 
-def _could_not_work(services: Services, state: RunState, task: str) -> dict[str, Any]:
+def _could_not_work(state: RunState, task: str) -> dict[str, Any]:
     """Return which failure kept an agent from working, and the next step; empty if it worked."""
-    if state.tasks[task].attempt.failure is None:
-        return {}
-    ended = run_lookup.last_event(services, "attempt.finished", state.id, task)
-    fix = "" if ended is None else ended.payload.get("fix", "")
-    return {"failure": state.tasks[task].attempt.failure, "fix": fix}
+    attempt = state.tasks[task].attempt
+    return {} if attempt.failure is None else {"failure": attempt.failure, "fix": attempt.next_step}
 
 
 def _entry(event: Event) -> dict[str, Any]:

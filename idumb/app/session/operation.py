@@ -13,10 +13,8 @@ from idumb.app.core import kept_runs, open_attempt
 from idumb.app.core.journal import Journal, operation_id
 from idumb.app.core.services import Services, run_ref
 from idumb.app.worktree import preconditions
-from idumb.domain.action import Action
-from idumb.domain.errors import IdumbError, Refusal
+from idumb.domain.errors import IdumbError
 from idumb.domain.runs import run
-from idumb.domain.runs.event import BESIDE
 from idumb.domain.runs.run import RunState
 
 
@@ -30,14 +28,10 @@ class Owned(Struct, frozen=True):
     opened: list[Journal] = field(default_factory=list)
 
     def journal(self, state: RunState) -> Journal:
-        """Return a journal whose first entry is the operation. `state` may have been read before."""
-        later = self.services.log.events(run=state.id, after=state.last_seq) if state.id else ()
-        if any(event.kind not in BESIDE for event in later):
-            raise Refusal(
-                "run.moved-on",
-                f"Another idumb command continued phase {state.phase} while this one started.",
-                hint=Action("status"),
-            )
+        """Return a journal whose first entry is the operation. `state` may have been read before.
+
+        Refusal `run.moved-on` if another command has continued its run since.
+        """
         journal = Journal(
             self.services.log, self.services.reporter, operation=self.operation, fence=self.fence, state=state
         )
