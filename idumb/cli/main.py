@@ -99,21 +99,19 @@ def group(chosen: tuple[str, ...]) -> None:
 
 
 def run(argv: Sequence[str]) -> int:
-    """Run one command line and return its exit code. Raises nothing, except a defect under --traceback."""
+    """Run one command line and return its exit code. Raises nothing."""
     output.redact_by()  # no secrets are known before the repository is
     try:
         code = group.main(args=list(argv) or ["--help"], prog_name="idumb", standalone_mode=False, obj=tuple(argv))
-    except click.exceptions.Exit as ended:
-        return ended.exit_code
-    except SystemExit:  # click hides a closed pipe in wrapped streams and exits
-        return output.report_unwritable(BrokenPipeError())
+    except SystemExit as ended:  # click hides a closed pipe in wrapped streams and exits; so it does after a completion
+        return output.report_unwritable(BrokenPipeError()) if ended.code else 0
     except (Exception, KeyboardInterrupt) as problem:  # noqa: BLE001 - the boundary: users never see a traceback
         return _report(problem, argv)
     return code if isinstance(code, int) else 0
 
 
 def _report(problem: BaseException, argv: Sequence[str]) -> int:
-    """Print why the command failed and return its exit code. Raises a defect under --traceback."""
+    """Print why the command failed and return its exit code."""
     if isinstance(problem, OSError) and problem.filename is None:
         try:
             output.write(sys.stdout, "")
@@ -121,8 +119,6 @@ def _report(problem: BaseException, argv: Sequence[str]) -> int:
             if unwritable.errno == problem.errno:  # no disk is full: help or a line of a log could not be written
                 return output.report_unwritable(unwritable)
     error = _explain(problem, argv)
-    if error.code == "internal" and "--traceback" in argv:
-        raise problem
     try:
         code = output.fail(output.command_in(argv), error, as_json="--json" in argv)
         output.write(sys.stdout, "")

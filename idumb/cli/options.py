@@ -24,10 +24,8 @@ if TYPE_CHECKING:
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-_EVERYWHERE = (
-    click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object."),
-    click.Option(["--traceback"], is_flag=True, hidden=True, expose_value=False),
-)
+_JSON = click.Option(["--json", "as_json"], is_flag=True, help="Print one JSON object.")
+"""An option of every command."""
 phase = click.argument("phase", shell_complete=arguments.phases)
 task = click.argument("task", shell_complete=arguments.tasks)
 yes = click.option("--yes", is_flag=True, help="Do not ask.")
@@ -85,7 +83,7 @@ def command(
                 return output.report_unwritable(problem)
 
         click_command = click.command(name)(invoke)
-        click_command.params += _EVERYWHERE
+        click_command.params.append(_JSON)
         if group is not None:
             group.add_command(click_command)
         return click_command
@@ -145,7 +143,7 @@ def services(*, progress: bool = False, writes: bool = False, initialised: bool 
 
 
 _ANSWERS = frozenset({"--approve", "--hash"})
-_FORMS = frozenset({"--json", "--events", "--traceback", "--yes"})
+_FORMS = frozenset({"--json", "--events", "--yes"})
 
 
 def _typed(line: Sequence[str]) -> tuple[str, ...]:

@@ -147,7 +147,7 @@ def completed(project: Project, *words: str) -> list[str]:
     done = subprocess.run(
         [*IDUMB], cwd=project.start, env={**os.environ, **asked}, capture_output=True, text=True, check=False
     )
-    assert done.stderr == ""
+    assert (done.stderr, done.returncode) == ("", 0)
     return [line.partition(",")[2] for line in done.stdout.splitlines() if line]
 
 
