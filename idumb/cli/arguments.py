@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 def step_plan_path(file: str, root: str) -> str:
     """Return the path of a step plan from the repository's root. Links in its folder are resolved.
 
-    A name without a folder that is no file here is returned unchanged: it may be a phase.
+    A name that is no file here is returned unchanged: it may be a phase.
     """
     folder, name = os.path.split(os.path.join(os.getcwd(), file))
-    if not os.path.lexists(os.path.join(folder, name)) and "/" not in file:
+    if not os.path.lexists(os.path.join(folder, name)):
         return file
     return os.path.relpath(os.path.join(os.path.realpath(folder), name), os.path.realpath(root)).replace(os.sep, "/")
 
@@ -121,11 +121,11 @@ def moment(ctx: click.Context, param: click.Parameter, value: str | None) -> str
         return None
     try:
         time = datetime.fromisoformat(value)
-    except ValueError:
+        utc = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
+    except (ValueError, OverflowError):
         raise click.BadParameter(
             f"{value!r} is not a time. Write 2026-01-31 or 2026-01-31T12:00:00Z.", ctx, param
         ) from None
-    utc = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     return utc.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 

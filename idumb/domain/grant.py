@@ -253,7 +253,7 @@ def expires_at(text: str, now: str) -> str:
     ends = _ends(text.strip(), begun)
     if ends <= begun:
         raise ValueError(f"{text!r} is not in the future")
-    return ends.astimezone(UTC).strftime(_TIME)
+    return ends.strftime(_TIME)
 
 
 def _ends(text: str, begun: datetime) -> datetime:
@@ -263,6 +263,6 @@ def _ends(text: str, begun: datetime) -> datetime:
             weeks, days, hours, minutes = (int(number or 0) for number in match.groups())
             return begun + timedelta(weeks=weeks, days=days, hours=hours, minutes=minutes)
         end = datetime.fromisoformat(text)
+        return end.replace(tzinfo=UTC) if end.tzinfo is None else end.astimezone(UTC)
     except (ValueError, OverflowError):
         raise ValueError(f"{text!r} is no duration (90m, 12h, 7d, 2w) and no date (2030-01-31)") from None
-    return end if end.tzinfo is not None else end.replace(tzinfo=UTC)

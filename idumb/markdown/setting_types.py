@@ -63,7 +63,7 @@ def _glob(node: Node, place: Place) -> str:
 _SIZE = scalar("a size such as 512M, 4G or a number of bytes", _size, {"type": ["integer", "string"]})
 _MONEY = scalar("an amount of dollars above 0, such as 2.50", _money, {"type": "number"}, plain=True)
 _TEMPLATE_NAME = pattern("the name of a template in .idumb/prompts/, without .md", rf"(?!.*\.md$){TEMPLATE}")
-_LEVEL, _PERCENT = integer(0, 2, "a level: 0, 1 or 2"), integer(1, 100)
+_LEVEL, _PERCENT, _DAYS = integer(0, 2, "a level: 0, 1 or 2"), integer(1, 100), integer(1, 36_500)
 ARGUMENTS = list_of(ANY)
 _VARIABLES = list_of(
     pattern("the name of an environment variable, without its value", "(?!IDUMB_)[A-Za-z_][A-Za-z0-9_]*"),
@@ -214,7 +214,7 @@ KEYS: Mapping[str, ValueType] = {
     "breaker": section(dict, {"failures": COUNT, "time": DURATION}),
     "retry": section(dict, {"calls": COUNT, "pause": DURATION}),
     "ask": section(dict, {"timeout": DURATION}),
-    "snapshot": section(dict, {"limit": COUNT, "keep": COUNT}),
+    "snapshot": section(dict, {"limit": COUNT, "keep": _DAYS}),
     "checks": section(
         settings.CheckSettings,
         {"home": choice(*settings.HOMES), "control": choice(*settings.CONTROLS), "network": choice(*settings.NETWORKS)},
