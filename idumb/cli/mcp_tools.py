@@ -49,6 +49,12 @@ class Session(Struct):
         async with self.busy:
             return await self.run(*argv)
 
+    async def _about_phase(self, *argv: str) -> Answer:
+        """Run a command about the session's phase."""
+        if self.phase is None:
+            return _refused(argv[0], "session.none", "No session has begun.", [_tool("begin_session")])
+        return await self._idumb(*argv, "--", self.phase)
+
     async def begin_session(self, phase: str, by: str = "an agent") -> Answer:
         """Begin a session on a phase. Returns its next task, its contract hash, and whether an attempt is open.
 
@@ -67,9 +73,7 @@ class Session(Struct):
         Returns everything that you need: acceptance criteria with their commands, allowed and protected files, limits,
         the feedback on the previous attempt, and all of it as a prompt. Returns an attempt that is already open.
         """
-        if self.phase is None:
-            return _not_begun("next")
-        answer = await self._idumb("next", "--", self.phase)
+        answer = await self._about_phase("next")
         data = answer["data"]
         if answer["ok"] and data["open"] is not None and data["open"]["phase"] != data["phase"]:
             return _still_open(data["open"])
@@ -140,9 +144,7 @@ class Session(Struct):
 
     async def verify_phase(self) -> Answer:
         """Verify the session's phase again, after you corrected what failed."""
-        if self.phase is None:
-            return _not_begun("verify-work")
-        return await self._idumb("verify-work", "--", self.phase)
+        return await self._about_phase("verify-work")
 
     async def status(self) -> Answer:
         """Show the state of every phase, what waits for a person, and the next command."""
@@ -150,16 +152,11 @@ class Session(Struct):
 
     async def verify_workspace_integrity(self) -> Answer:
         """Check that files, plans, git's own files and the event log are as the phase's run left them."""
-        return await self._audit("workspace")
+        return await self._about_phase("audit", "workspace")
 
     async def generate_attestation_bundle(self) -> Answer:
         """Export run, plans, commits, evidence and head of the event log as one object with its digest, not signed."""
-        return await self._audit("bundle")
-
-    async def _audit(self, action: str) -> Answer:
-        if self.phase is None:
-            return _not_begun("audit")
-        return await self._idumb("audit", action, "--", self.phase)
+        return await self._about_phase("audit", "bundle")
 
     async def end_session(self) -> Answer:
         """End the session. If an attempt is still open, submit it or give it up first."""
@@ -210,10 +207,6 @@ def _still_open(attempt: Answer, command: str = "next") -> Answer:
     return _refused(command, "attempt.open", message, [Action.of("submit", task).row(), actions.give_up(task).row()])
 
 
-def _not_begun(command: str) -> Answer:
-    return _refused(command, "session.none", "No session has begun.", [_tool("begin_session")])
-
-
 def _tool(name: str, arguments: Mapping[str, str] | None = None) -> Way:
     """Return a next step that only a tool can do."""
     return {"command": None, "tool": {"name": name, "arguments": dict(arguments or {})}}
@@ -251,17 +244,15 @@ async def run(*argv: str) -> Answer:
     try:
         out, _ = await process.communicate()
     except asyncio.CancelledError:
-        process.terminate()  # it stops at a safe point and records that
-        await process.wait()
+        process.terminate()  # it stops at a safe point, records that, and answers
+        await process.communicate()
         raise
     try:
-        answer = json.loads(out)
+        answer: Answer = json.loads(out)
     except ValueError:
-        answer = None
-    if isinstance(answer, dict):
-        return answer
-    message = f"idumb {argv[0]} exited with {process.returncode} and no answer."
-    return _refused(argv[0], "session.no-answer", message, [Action("doctor").row()])
+        message = f"idumb {argv[0]} exited with {process.returncode} and no answer."
+        return _refused(argv[0], "session.no-answer", message, [Action("doctor").row()])
+    return answer
 
 
 def listed() -> list[dict[str, str]]:

@@ -183,6 +183,13 @@ def test_a_number_is_taken_as_text_and_null_as_nothing() -> None:
     assert said == [("next", "--", "6.2")]
 
 
+def test_a_cancelled_call_ends_its_command_however_much_that_answers(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = "import signal, sys, time\nsignal.signal(15, lambda *_: (print('x' * 10**6), sys.exit()))\ntime.sleep(60)"
+    monkeypatch.setattr(mcp_tools, "_PROGRAM", (sys.executable, "-c", program))
+    with pytest.raises(TimeoutError):
+        asyncio.run(asyncio.wait_for(mcp_tools.run("status"), 1))
+
+
 def test_a_refusal_is_an_error_of_the_protocol_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """R-OPS-6: with a stand-in for the library, whose import takes two seconds; the test above has the library."""
     handlers: dict[str, Callable[..., Coroutine[Any, Any, Any]]] = {}
