@@ -132,7 +132,7 @@ class _Printed:
         self._last += data
         if len(self._last) > 2 * _KEPT:
             del self._last[:-_KEPT]
-        *whole, self._begun = (self._begun + data[-_KEPT:]).split(b"\n")
+        *whole, self._begun = (self._begun[-_KEPT:] + data[-_KEPT:]).split(b"\n")
         for line in whole:
             self._tell(bytes(line))
 

@@ -17,11 +17,9 @@ from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, PLANNER, AgentRequest, AgentResult
 from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
-from idumb.system import process_tree
 from tests.support import acp_agent, programs
 from tests.support.cases import every
 from tests.support.equipment import equipped
-from tests.support.patience import patient
 from tests.support.seed import one_on_a_push
 
 
@@ -80,9 +78,12 @@ def permission(client: Client, kind: str, *choices: str, **call: Any) -> Any:
 
 
 def held_to(root: Path, *, shell: bool = False) -> Client:
-    """A client with the vetoes of a builder of `a.txt`."""
+    """A client with the vetoes of a builder of `a.txt` and `src`, without its protected lock."""
     editor = acp.AcpAgent(Binding("e", "acp", ("x",), options={"shell": shell}), equipped(root))
-    request = AgentRequest(BUILDER, plan.Task("T1-01", "Work"), "p", str(root), ("a.txt",), deadline=1.0)
+    allowed, protected = ("a.txt", "src/**"), ("src/lock",)
+    request = AgentRequest(
+        BUILDER, plan.Task("T1-01", "Work"), "p", str(root), allowed, protected=protected, deadline=1.0
+    )
     return Client(str(root), "x", functools.partial(editor._refused, request))
 
 
@@ -96,6 +97,14 @@ def test_a_permission_request_with_a_diff_is_a_write_whatever_its_kind(tmp_path:
     declared = {**difference, "path": str(tmp_path / "a.txt")}
     client = held_to(tmp_path, shell=True)
     assert permission(client, kind, "allow_once", "reject_once", content=[declared])["optionId"] == "allow_once"
+
+
+def test_a_write_without_a_file_or_to_a_protected_one_is_vetoed(tmp_path: Path) -> None:
+    """R-ADAPT-2."""
+    for name, why in (("", "it does not name a file"), ("src/lock", "src/lock is protected by src/lock")):
+        client, places = held_to(tmp_path), [{"path": str(tmp_path / name)}] if name else []
+        assert permission(client, "edit", "allow_once", "reject_once", locations=places)["optionId"] == "reject_once"
+        assert client.calls["1"].why == why
 
 
 @every("choices, option", [(("reject_once",), "selected"), ((), "cancelled")])
@@ -188,15 +197,6 @@ def test_every_stop_reason_has_an_outcome_and_a_kind(
     assert "sk-secret" not in repr(result)
     if script[0] == "ask":
         assert "is not offered" in result.reply
-
-
-def test_a_hanging_agent_is_ended_with_all_its_processes(tmp_path: Path) -> None:
-    result = patient(
-        lambda seconds: ask(tmp_path, "fork", "hang", deadline=seconds), lambda result: result.reply.isdigit(), 1.5
-    )
-    assert (result.outcome, result.failure) == (outcome.TIMED_OUT, agent.STALL)
-    if sys.platform == "linux":
-        assert not process_tree.is_alive(int(result.reply))
 
 
 @pytest.mark.parametrize("script", one_on_a_push(["connection to the model was cut", "cancelled"], "a last message"))
