@@ -10,7 +10,6 @@ import click
 
 from idumb.app.core.services import Result
 from idumb.cli import arguments, options, output
-from idumb.domain.action import Action
 from idumb.system import atomic_write
 
 
@@ -94,11 +93,6 @@ def report_command(phase: str, *, write: bool, html: str | None, opens: bool) ->
 
 
 def _page(phase: str, path: str, *, opens: bool) -> Result:
-    if os.path.isdir(path):
-        from idumb.domain.errors import InputError
-
-        place = os.path.join(path, f"phase-{phase}.html")
-        raise InputError("file.folder", f"{path} is a folder.", hint=Action.of("report", phase, "--html", place))
     if not _is_page(path):
         arguments.require_free(path)
     from idumb.app.reading import report_page

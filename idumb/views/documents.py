@@ -18,7 +18,7 @@ from idumb.domain import outcome, wording
 from idumb.domain.contract import Contract
 from idumb.domain.plans import imported
 from idumb.domain.plans.new_task import PlacedTask, plan_text
-from idumb.domain.plans.plan import OPINION, UNPROVEN, Task
+from idumb.domain.plans.plan import Task
 from idumb.domain.proof import evidence as proof
 from idumb.domain.proof import ledger as ledgers
 from idumb.domain.proof.verification import Gap
@@ -44,7 +44,6 @@ _STANDING = {
     proof.OPINION: "opinion only",
     proof.UNPROVEN: "unproven",
 }
-_WEAK = {UNPROVEN: "unproven", OPINION: "opinion only"}
 _TITLE = 60
 
 
@@ -243,7 +242,6 @@ class MarkdownDocuments:
             invariants=invariants,
             tests=tests,
             standing=_STANDING,
-            weak=_WEAK,
             tasks=[(contract.tasks[id], contracts.proofs(contract.tasks[id])) for id in contract.order],
             refuted=[
                 (opinion["role"], judgement)

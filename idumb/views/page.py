@@ -96,12 +96,10 @@ def _environment(redact: Callable[[str], str]) -> jinja2.Environment:
         duration=phrases.duration,
         group=_group,
         moment=phrases.moment,
-        money=phrases.money,
         proven=_proven,
         search=lambda card: redact(_search(card)),
         short=phrases.short,
         spent=_spent,
-        usage=phrases.usage,
     )
     environment.globals.update(listed=wording.listed)
     return environment

@@ -48,20 +48,20 @@ def columns(rows: Sequence[Sequence[str]], indent: str = "  ", widest: int = sys
     return [indent + "  ".join(f"{c:<{w}}" for c, w in zip(row, widths, strict=True)).rstrip() for row in rows]
 
 
-def outline(data: Data, indent: str = "  ") -> list[str]:
+def outline(data: Data) -> list[str]:
     """Return what is known, a line for each name. Lists have dashes, texts of several lines a bar."""
     known = {name.replace("_", " ") + ":": each for name, each in data.items() if each not in (None, "", [], {})}
     width = max((len(name) for name, each in known.items() if not isinstance(each, list | dict)), default=0)
     lines: list[str] = []
     for name, each in known.items():
         if isinstance(each, dict):
-            lines.append(f"{indent}{name} {on_one_line(each)}")
+            lines.append(f"  {name} {on_one_line(each)}")
         elif isinstance(each, list):
-            lines += [f"{indent}{name}", *(f"{indent}  - {on_one_line(item)}" for item in each)]
+            lines += [f"  {name}", *(f"    - {on_one_line(item)}" for item in each)]
         elif "\n" in str(each):
-            lines += [f"{indent}{name}", *(f"{indent}  | {line}" for line in lines_of(str(each)))]
+            lines += [f"  {name}", *(f"    | {line}" for line in lines_of(str(each)))]
         else:
-            lines.append(f"{indent}{name:<{width}} {on_one_line(each)}")
+            lines.append(f"  {name:<{width}} {on_one_line(each)}")
     return lines
 
 

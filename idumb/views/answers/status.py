@@ -15,8 +15,6 @@ def status(view: phrases.Data) -> list[str]:
     """Return each phase with its counts, its questions, and the next command."""
     phases = [line for row in view["phases"] for line in _phase(row)]
     lines = [*_owner(view), *phases, *_questions(view)]
-    if view["initialised"] and not lines:
-        lines.append("No phase is planned yet.")
     kept = view["kept"]["words"]
     return _ended([*lines, kept] if kept else lines, view)
 

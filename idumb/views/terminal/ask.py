@@ -47,7 +47,7 @@ class Nobody:
 class Terminal:
     """An `Asker` on two text streams. An empty line, the end of input or three unclear answers are no answer.
 
-    `timeout` returns the seconds that a question waits, `now` the monotonic time, `shown` a text without known secrets.
+    `timeout` returns the seconds that a question waits, `shown` a text without known secrets.
     After a timeout it is no longer `interactive` and asks nothing more, so that a run with ten questions does not hold
     its working tree ten times as long.
     """
@@ -59,7 +59,6 @@ class Terminal:
         who: str,
         armed: Armed = contextlib.nullcontext,
         timeout: Timeout = lambda: ASK_TIMEOUT,
-        now: Callable[[], float] | None = None,
         shown: Callable[[str], str] = str,
     ) -> None:
         self.interactive = True
@@ -69,7 +68,7 @@ class Terminal:
         self._who = who
         self._armed = armed
         self._timeout = timeout
-        self._now = now or SystemClock().monotonic
+        self._now = SystemClock().monotonic
 
     def ask(self, decision: Decision) -> Answer | None:
         return self._attended(lambda: self._ask(decision))
@@ -116,16 +115,13 @@ class Terminal:
             return ""
         return self._read.readline().strip()
 
-    def words(self, question: str, why: str, empty: str = "later") -> str | None:
-        """Return a free-text line; "" for an empty one, None at the end of input and after a timeout.
+    def words(self, question: str, why: str) -> str | None:
+        """Return a free-text line; "" for an empty one, None at the end of input and after a timeout."""
+        return self._attended(lambda: self._words(question, why))
 
-        `empty` says what an empty line means.
-        """
-        return self._attended(lambda: self._words(question, why, empty))
-
-    def _words(self, question: str, why: str, empty: str) -> str | None:
+    def _words(self, question: str, why: str) -> str | None:
         lines = ["", markup.one_line(question), *([f"  {markup.one_line(why)}"] if why else [])]
-        self._say("\n".join([*lines, f"Your answer (empty: {empty}): "]))
+        self._say("\n".join([*lines, "Your answer (empty: later): "]))
         drop_typed_ahead(self._read)
         seconds = self._timeout()
         typed = self._read.readline() if self._has_line(self._now() + seconds, seconds, "no answer") else ""

@@ -19,7 +19,6 @@ COUNTS = {"src/a.py": (10, 0), "docs/b.md": (3, 2)}
     [
         (Limits(files=2), [evidence.PASSED], "2 files changed"),
         (Limits(files=1), [evidence.FAILED], "2 files changed"),
-        (Limits(files=0), [evidence.FAILED], "2 files changed"),
         (Limits(lines=15), [evidence.PASSED], "15 lines changed"),
         (Limits(lines=14), [evidence.FAILED], "15 lines changed"),
         (Limits(paths=("src/**", "docs/*.md")), [evidence.PASSED], "all 2 changed paths are allowed"),

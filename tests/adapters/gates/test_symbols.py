@@ -53,7 +53,6 @@ def test_a_condition_also_means_imports_and_attributes_of_classes() -> None:
     "path, data",
     [
         ("a.lua", b"function load() end"),
-        ("a.ts", b"export function load() {}"),
         ("README", b"load"),
         ("a.py", b"def broken(:"),
         ("a.py", b"\xff\xfe"),
