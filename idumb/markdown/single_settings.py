@@ -162,13 +162,12 @@ def _read(names: _Names, value: str, given: str, hint: str) -> Settings:
     return read
 
 
-def _with(whole: Any, other: Any, names: _Names) -> Any:
-    """Return a value in which the part with these names is that of the other one."""
-    name, *below = names
-    if isinstance(whole, Mapping):
-        return {**whole, name: _with(whole.get(name, {}), other[name], tuple(below)) if below else other[name]}
-    part = getattr(other, name)
-    return replace(whole, **{name: _with(getattr(whole, name), part, tuple(below)) if below else part})
+def _with(whole: Settings, other: Settings, names: _Names) -> Settings:
+    """Return settings in which one, with the name of its section, is that of the other ones."""
+    section, name = names
+    part, own = getattr(other, section), getattr(whole, section)
+    changed = {**own, name: part[name]} if isinstance(own, Mapping) else replace(own, **{name: getattr(part, name)})
+    return replace(whole, **{section: changed})
 
 
 # A change of one setting in a text, of which every other byte stays
@@ -191,8 +190,8 @@ def as_text(value: str) -> str:
     if value[:1] in ("'", '"') or value.strip() in NULLS:
         return value
     data = f"text: {value}".encode("utf-8", "surrogateescape")
-    root, source = configuration.parsed(data, "", configuration.MAX_BYTES, CONFIG)
-    read = None if source.any_error else tree.find(root, "text")
+    root, _ = configuration.parsed(data, "", configuration.MAX_BYTES, CONFIG)
+    read = tree.find(root, "text")
     return value if read is not None and read.value == value else json.dumps(value, ensure_ascii=False)
 
 
@@ -280,5 +279,5 @@ def read_user_file(data: bytes, shown: str) -> tuple[Notify | None, tuple[Findin
     """Return the settings of the user's file, and what is wrong with it. `shown` is its name in messages."""
     node, source = configuration.parsed(data, shown, _MAX_BYTES, CONFIG)
     place = Place("", source, kind=CONFIG, key="configuration")
-    given = None if node is None or source.any_error else value_types.read_value(_FILE, node, place)
+    given = None if node is None else value_types.read_value(_FILE, node, place)
     return (given or {}).get("notify"), source.sorted()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from idumb.markdown import single_settings
 from tests.support import ended_runs
 from tests.support.plans import run
 from tests.support.prepared import Prepared
@@ -127,15 +128,18 @@ def test_a_variable_overrides_the_file_unless_consent_or_trust_depends_on_it(
     assert run(project).code == 1
     assert len(project.events("--kind", "attempt.started")) == 1
     assert run(project, "--force", "--max-attempts", "2").code == 1, "a flag is above it"
-    for name, value in (("RUN_MAX_ATTEMPTS", "many"), ("GIT_MESSAGE", "a: {b"), ("PROTECTED", "[]")):
+    wrong, refused = {"RUN_MAX_ATTEMPTS": "many", "GIT_MESSAGE": "a: {b"}, {"PROTECTED": "[]", "GIT_HOOKS": "false"}
+    for name, value in (wrong | refused).items():
         monkeypatch.setenv(f"IDUMB_{name}", value)
         error = project.json("check-plan", "1").error
-        assert (error["code"], f"IDUMB_{name}:" in error["message"]) == ("config.variable", name != "PROTECTED"), value
+        assert (error["code"], f"IDUMB_{name}:" in error["message"]) == ("config.variable", name in wrong), value
         assert not re.search(r":\d", error["message"]), "a variable has no lines"
         monkeypatch.delenv(f"IDUMB_{name}")
     for empty in ("", "~ # none"):
         monkeypatch.setenv("IDUMB_ASK_TIMEOUT", empty)
         assert project.quick("check-plan", "1").code == 0
+    monkeypatch.setenv("IDUMB_RETRY_CALLS", "2")
+    assert single_settings.load(str(project.folder)).retry == {"calls": 2}
     monkeypatch.setenv("IDUMB_GIT_BRANCH_NAME", "null#1")  # a comment begins behind a space
     (row,) = [row for row in project.json("config", "list").data["settings"] if row["name"] == "git.branch_name"]
     assert row["value"] == "null#1"
