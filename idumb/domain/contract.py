@@ -129,8 +129,7 @@ def cross_plan_findings(plans: Sequence[Plan], elsewhere: Collection[str] | None
 
 def _cycles(plans: Sequence[Plan], task_ids: Collection[str], *, complete: bool) -> Iterable[Finding]:
     """Yield cycles, and the tasks that can never start because of one or of an unknown id."""
-    needed = {plan.plan: tuple(p for p in plan.depends_on if p != plan.plan) for plan in plans}
-    of_plans = graph.cycles(needed)
+    of_plans = graph.cycles({plan.plan: plan.depends_on for plan in plans})
     round_ = {plan for cycle in of_plans for plan in cycle}
     first = {plan.plan: plan for plan in reversed(plans)}
     for cycle in of_plans:
@@ -172,8 +171,7 @@ def _duplicates(plans: Sequence[Plan]) -> Iterable[Finding]:
         for task in plan.tasks:
             if task.id and task.id in first_by_id and first_by_id[task.id][0] is not plan:
                 other, first = first_by_id[task.id]
-                line = first.span.line if first.span else 1
-                words, fix = {"first": f"at {other.path}:{line}"}, "give this task an unused id"
+                words, fix = {"first": f"at {other.path}:{first.span.line}"}, "give this task an unused id"
                 yield plan.finding("task.duplicate-id", "id", task.id, task=task, fix=fix, words=words)
             first_by_id.setdefault(task.id, (plan, task))
     numbers: dict[str, Plan] = {}
@@ -249,10 +247,7 @@ def proofs(task: Task) -> dict[str, str]:
     """Return the effective proof of each criterion. Verify covers marked criteria; if none is marked, it covers all."""
     marked = any(c.proof != UNPROVEN for c in task.acceptance)
     covered = bool(task.verify)
-    return {
-        c.id: VERIFY if covered and not marked else (UNPROVEN if c.proof == VERIFY and not covered else c.proof)
-        for c in task.acceptance
-    }
+    return {c.id: VERIFY if covered and not marked else c.proof for c in task.acceptance}
 
 
 def standing(task: Task, status: str) -> str:

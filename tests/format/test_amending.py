@@ -171,7 +171,7 @@ def test_every_span_is_on_its_line_and_inside_its_task() -> None:
         for task in plan.tasks
         for field, span in task.spans.items()
     ]
-    assert [place for place, _, task, span in spans if not (task and task.start <= span.start <= span.end)] == []
+    assert [place for place, _, task, span in spans if not task.start <= span.start <= span.end] == []
     assert [place for place, text, _, span in spans if text.count("\n", 0, span.start) + 1 != span.line] == []
     assert len(spans) > 300
 

@@ -36,7 +36,7 @@ def show(services: Services, task: str) -> Result:
         "id": task_id,
         "phase": contract.phase,
         "plan": contract.plan_of[task_id].path,
-        "line": declared.span.line if declared.span else None,
+        "line": declared.span.line,
         "task": {name: _value(getattr(declared, name)) for name in names if name not in _SKIPPED_FIELDS},
         "proofs": contracts.proofs(declared),
         "steps": len(declared.steps),

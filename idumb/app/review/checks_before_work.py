@@ -87,7 +87,7 @@ def _result(checks: Checks, subject: str, command: str, tree: str) -> str:
 
 
 def _findings(plan: Plan, task: Task, results: dict[str, str], *, strict: bool) -> Iterator[Finding]:
-    lines = {c.id: c.span.line for c in task.acceptance if c.span is not None}
+    lines = {c.id: c.span.line for c in task.acceptance}
     commands = {c.id: c.command for c in task.acceptance}
     for subject in task_checks.passed_before(task, results):
         yield plan.finding(

@@ -156,7 +156,7 @@ def proving(contract: Contract) -> Iterator[tuple[Plan, Task | None, Proving]]:
     """Yield each command that proves something, with its plan, and with its task unless it proves the plan."""
     for plan in contract.plans:
         yield from ((plan, None, Proving(each.check, "invariants")) for each in plan.invariants)
-        criteria = (Proving(c.command, "success_criteria", c.line) for c in plan.success_criteria if c.command)
+        criteria = (Proving(c.command, "success_criteria", c.span.line) for c in plan.success_criteria if c.command)
         yield from ((plan, None, check) for check in criteria)
         yield from ((plan, task, check) for task in plan.tasks for check in _of_task(task))
 
@@ -176,7 +176,7 @@ def _runs_at_once(command: str, program: str) -> bool:
 
 
 def _of_task(task: Task) -> list[Proving]:
-    checks = [Proving(c.command, "acceptance", c.line) for c in task.acceptance if c.command]
+    checks = [Proving(c.command, "acceptance", c.span.line) for c in task.acceptance if c.command]
     checks += [Proving(command, "verify") for command in task.verify]
     checks += [Proving(test.command, "tests") for test in task.tests]
     for field, conditions in (("preconditions", task.preconditions), ("postconditions", task.postconditions)):

@@ -51,7 +51,7 @@ def _of_criterion(criterion: Criterion, code: str, task: Task | None, fix: str =
     words = {"id": f"{criterion.id} of {task.id if task else 'the plan'}"}
     accepted = "check, verify, human or opinion" if task else "check, human or opinion"
     accepted = accepted if code == "criterion.unproven" else ""
-    return Hit(criterion.text, words, code, field_of(task), criterion.line, accepted, fix)
+    return Hit(criterion.text, words, code, field_of(task), criterion.span.line, accepted, fix)
 
 
 def _opinion_at_best(proven: dict[str, str]) -> bool:

@@ -59,7 +59,7 @@ def phrases(case: Case) -> Hits:
 def _texts(case: Case) -> Iterator[Text]:
     for plan in case.contract.plans:
         for criterion in plan.success_criteria:
-            yield plan, None, CRITERION, criterion.text, criterion.line
+            yield plan, None, CRITERION, criterion.text, criterion.span.line
         if is_declaration(plan):
             yield from ((plan, None, place, text, 0) for place, text in _of_plan(plan))
         for task in plan.tasks:
@@ -83,7 +83,7 @@ def _declared(plan: Plan, task: Task) -> Iterator[Text]:
     yield plan, task, TITLE, task.title, 0
     yield plan, task, DESCRIPTION, task.description, 0
     for criterion in task.acceptance:
-        yield plan, task, CRITERION, criterion.text, criterion.line
+        yield plan, task, CRITERION, criterion.text, criterion.span.line
     yield from ((plan, task, "tests", test.intent, 0) for test in task.tests)
     yield plan, task, "notes", task.notes, 0
     yield plan, task, "rollback", task.rollback.reason, 0
@@ -135,7 +135,7 @@ def _unfilled(texts: Iterable[tuple[str, str]], criteria: Iterable[Criterion], f
     yield from (Hit(text, field=name) for name, text in texts if _is_unfilled(text))
     for one in criteria:
         if any(map(_is_unfilled, (one.text, *one.instructions))):
-            yield Hit(one.text, field=field, line=one.line)
+            yield Hit(one.text, field=field, line=one.span.line)
 
 
 def _is_unfilled(text: str) -> bool:

@@ -153,7 +153,7 @@ def updated(
             continue
         stays = current is None or task.id in completed
         changes.append(f"{task.id} {what}{'; it stays as it is' if stays else ''}")
-        if current is not None and not stays and task.span is not None:
+        if current is not None and not stays:
             text = _renewed(text, task, current, target, newline)
     return text, tuple(reversed(changes))
 
@@ -177,7 +177,7 @@ def _change(task: Task, current: SourceTask | None, target: Target) -> str:
 
 def _end_of_tasks(text: str, plan: Plan) -> int:
     """Return where a task can be added: behind the last task and its steps, before the section that follows."""
-    last = max((task.span.end for task in plan.tasks if task.span is not None), default=len(text))
+    last = max((task.span.end for task in plan.tasks), default=len(text))
     following = re.compile(r"\n## ").search(text, max(last - 1, 0))
     return len(text[: following.start() if following else len(text)].rstrip("\r\n"))
 

@@ -67,6 +67,10 @@ class Span(Struct, frozen=True):
     line: int
 
 
+NOWHERE = Span(0, 0, 0)
+"""The span of what no file has."""
+
+
 class FileClaim(Struct, frozen=True):
     """What a task declares to do to one path or glob. `target` is set only for `move`.
 
@@ -111,13 +115,8 @@ class Criterion(Struct, frozen=True):
     proof: str
     command: str | None = None
     instructions: tuple[str, ...] = ()
-    span: Span | None = None
+    span: Span = NOWHERE
     keeps: bool = False
-
-    @property
-    def line(self) -> int:
-        """Its line, or 0 if it is unknown."""
-        return self.span.line if self.span else 0
 
 
 class TestIntent(Struct, frozen=True):
@@ -231,7 +230,7 @@ class Task(Struct, frozen=True):
     steps: tuple[Step, ...] = ()
     flow: Flow | None = None
     notation: str = "heading"  # heading | checklist | fence | list | step | tag
-    span: Span | None = None
+    span: Span = NOWHERE
     spans: Mapping[str, Span] = field(default_factory=dict)
 
     @property
@@ -353,8 +352,8 @@ class Plan(Struct, frozen=True):
 
         row = catalog.ROWS[code]
         field, accepted = field or row.field, accepted or row.accepted
-        span = self.spans.get(field) if task is None else task.spans.get(field) or task.span
-        line = line or (span.line if span else 1)
+        span = self.spans.get(field, NOWHERE) if task is None else task.spans.get(field, task.span)
+        line = line or span.line or 1
         whose = task.id if task else "The plan"
         known = {"task": whose, "field": field, "found": found, "accepted": accepted, "path": self.path}
         message, usual = row.said({**known, **words})

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from msgspec.structs import asdict
 
 from idumb.app.ports import ParsedPlan
-from idumb.domain.plans.plan import SOURCE_DONE, Span, Task
+from idumb.domain.plans.plan import SOURCE_DONE, Task
 from idumb.domain.plans.source_tasks import CHANGE, ORDER, SOURCE_ID, Need, SourcePlan, SourceTask, claims
 from idumb.markdown.importers import signs
 from idumb.markdown.importers.source_file import Format, Near, SourceFile, ids, text
@@ -183,11 +183,11 @@ def _gsd(file: SourceFile, near: Near) -> SourcePlan:
     for task in plan.tasks:
         _use(file, task, is_open=not done and SOURCE_DONE not in task.extra)
     for criterion in plan.success_criteria:
-        file.use(criterion.span.line if criterion.span is not None else 1, *signs.ALL)
+        file.use(criterion.span.line, *signs.ALL)
     values = {"depends_on": plan.depends_on, "wave": (plan.wave or 0) > 1, "requirements": plan.requirements,
               "user_setup": plan.setup}  # fmt: skip
     file.headings = True
-    starts = [task.span.line for task in plan.tasks if task.span is not None]
+    starts = [task.span.line for task in plan.tasks]
     for heading in file.outline.headings:
         if bisect_right(starts, heading.line) < bisect_left(starts, heading.end):
             file.use(heading.line, signs.TASK)  # the tasks in it are read
@@ -202,7 +202,7 @@ def _gsd(file: SourceFile, near: Near) -> SourcePlan:
 
 def _use(file: SourceFile, task: Task, *, is_open: bool) -> None:
     """Note that the lines of a task are its text; of an open one, marks and statuses beside its fields are not read."""
-    whole = task.span or Span(0, 0, 1)
+    whole = task.span
     read = {n for each in task.spans.values() for n in range(each.line, file.source.line_number(each.end) + 1)}
     for line in range(whole.line, whole.line + file.text.count("\n", whole.start, whole.end) + 1):
         file.use(line, *signs.ALL)
@@ -216,14 +216,13 @@ def _use(file: SourceFile, task: Task, *, is_open: bool) -> None:
 
 def _task(task: Task, file: SourceFile, ids: Mapping[str, str], *, done: bool) -> SourceTask:
     about = "\n\n".join(filter(None, (task.description, task.references)))
-    line = task.span.line if task.span is not None else 1
     own = {"id": ids[task.id], "description": about, "depends_on": (),
            "files": task.files or claims(signs.paths_in(task.title))}  # fmt: skip
     guessed = any(claim.verb == CHANGE for claim in task.files or ())
     return SourceTask(
         **{**asdict(task), **own}, done=done or SOURCE_DONE in task.extra,
-        needs=tuple(Need(ids.get(id, id), file.path, line) for id in task.depends_on),
-        inferred=("Files: create or modify, by what is there",) if guessed else (), path=file.path, line=line,
+        needs=tuple(Need(ids.get(id, id), file.path, task.span.line) for id in task.depends_on),
+        inferred=("Files: create or modify, by what is there",) if guessed else (), path=file.path, line=task.span.line,
     )  # fmt: skip
 
 

@@ -114,10 +114,10 @@ def _whole(tasks: list[Task], finder: TaskFinder, source: Source) -> None:
         source.report("plan.too-many-tasks", start, count=len(tasks), accepted=f"at most {MAX_TASKS} tasks in a phase")
     first: dict[str, int] = {}
     for task in tasks:
-        if task.id in first and task.span:
+        if task.id in first:
             words = {"field": "id", "first": f"on line {first[task.id]}"}
             source.report("task.duplicate-id", task.span.start, task.id, **words)
-        if task.id and task.span:
+        if task.id:
             first.setdefault(task.id, task.span.line)
 
 

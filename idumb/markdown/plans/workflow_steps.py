@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from idumb.domain import paths
 from idumb.domain.plans import expression, workflow
 from idumb.domain.plans.expression import Expression, ExpressionError, Reference
-from idumb.domain.plans.plan import STEPS, Criterion, FileClaim, Span, Step, Task
+from idumb.domain.plans.plan import STEPS, Criterion, FileClaim, Step, Task
 from idumb.domain.plans.workflow import AGENT, CONDITION, HUMAN, SCRIPT, Flow, Take, Value
 from idumb.domain.proof import ledger
 from idumb.markdown.plans import steps, task_finder, task_reader, workflow_values
@@ -20,7 +20,7 @@ from idumb.markdown.plans.workflow_values import OUTPUTS
 from idumb.markdown.syntax import tree, value_types
 from idumb.markdown.syntax.source import Place, Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
-from idumb.markdown.syntax.value_types import ANY, BOOLEAN, NODE, BadValue, ValueType, choice, integer, matching
+from idumb.markdown.syntax.value_types import ANY, BOOLEAN, NODE, ValueType, choice, integer, matching
 
 _ALL = ("kind", "needs", "takes", "handoff_to", "priority", "preconditions", "notes", "references")
 _WORK = (
@@ -49,9 +49,7 @@ def _run(node: Node, place: Place) -> dict[str, Any]:
     """Return the arguments of the tool `run`."""
     if is_list(node) and node.items:
         return {"argv": list(value_types.TEXTS.read(node, place))}
-    if not is_text(node) or not node.value.strip():
-        raise BadValue(node)
-    return {"command": node.value.strip()}
+    return {"command": value_types.TEXT.read(node, place)}
 
 
 _OF_TASK = ValueType("a value", lambda node, place: (node, place.at))
@@ -315,5 +313,4 @@ def _own_criterion(step: StepDraft, task: Task) -> tuple[Criterion, ...]:
     else:
         return ()
     number = max((int(c.id[3:]) for c in task.acceptance if c.id[3:].isdecimal()), default=0) + 1
-    span = task.span or Span(0, 0, 1)
-    return (Criterion(f"AC-{number}", text, STEPS, span=span),)
+    return (Criterion(f"AC-{number}", text, STEPS, span=task.span),)
