@@ -9,7 +9,6 @@ TIMED_OUT = "timed_out"
 CANCELLED = "cancelled"
 REFUSED = "refused"
 WAITING = "waiting"
-OUTCOMES = (COMPLETED, FAILED, ERRORED, TIMED_OUT, CANCELLED, REFUSED, WAITING)
 
 PENDING = "pending"
 READY = "ready"

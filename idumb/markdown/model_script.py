@@ -36,7 +36,7 @@ def load(path: str) -> Script:
 def read(data: bytes, path: str) -> Script:
     """Return a script from the bytes of its file. Raises InputError with all findings."""
     source = plan_parser.decoded(data, path)
-    rules = [] if source.findings else _rules(blocks.scan(source, 0), source)
+    rules = _rules(blocks.scan(source, 0), source)
     if not rules and not source.findings:
         source.report("script.empty", 0, field="script")
     if source.any_error:

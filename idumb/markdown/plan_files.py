@@ -66,12 +66,10 @@ class PlanningFolder:
     def _absent(self, phase: str, names: Sequence[str]) -> InputError:
         """Return the error about a phase that no folder has, which may be the path of a file."""
         is_name = paths.problem(phase) is None and phase.isprintable()
-        is_file = is_name and os.path.isfile(os.path.join(self._root, phase))
-        if is_name and not is_file and (phase.endswith(".md") or "/" in phase):
-            return InputError("phase.not-found", f"There is no file {phase}.", hint=Action("roadmap"))
-        found = self.parse(self.read(phase), phase).findings if is_file and phase.endswith(".md") else ()
-        if found and found[0].code == "plan.foreign-format":
-            return InputError("phase.bad-name", f"{phase}: {found[0].message}.", hint=Action.of("import", phase))
+        if is_name and phase.endswith(".md") and os.path.isfile(os.path.join(self._root, phase)):
+            found = self.parse(self.read(phase), phase).findings
+            if found and found[0].code == "plan.foreign-format":
+                return InputError("phase.bad-name", f"{phase}: {found[0].message}.", hint=Action.of("import", phase))
         if not is_name or "/" in phase:
             message = f"{phase!r} is not a valid phase name: a phase is one folder of {PHASES}."
             return InputError("phase.bad-name", message, hint=Action("roadmap"))
@@ -189,7 +187,7 @@ class PlanningFolder:
     def amended(self, data: bytes, path: str, amendments: Sequence[Amendment]) -> bytes:
         """The plan's bytes with the amendments; every other byte stays.
 
-        InputError `plan.invalid`, `task.unknown`, `amend.task-invalid`, `amend.no-dependency` or `amend.cannot-write`.
+        InputError `plan.invalid`, `amend.task-invalid`, `amend.no-dependency` or `amend.cannot-write`.
         Refusal `amend.step-plan` or `amend.foreign-plan` for plans that idumb never writes.
         """
         if path.endswith(phase_ids.STEP_PLAN_SUFFIXES):

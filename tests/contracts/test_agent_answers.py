@@ -198,7 +198,6 @@ def test_every_role_gets_an_outcome_and_a_kind_and_never_an_exception(
     kind: Kind, role: str, tmp_path: Path, stack: ExitStack
 ) -> None:
     result = ask(kind, tmp_path, VERDICT, stack, a_request(role))
-    assert result.outcome in outcome.OUTCOMES
     assert result.failure in {None, *agent.FAILURES}
     if (kind.name, "roles") not in EXCEPT or role in {BUILDER, VALIDATOR}:
         assert (result.outcome, result.failure) == (outcome.COMPLETED, None)

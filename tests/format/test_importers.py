@@ -95,6 +95,11 @@ def test_an_imported_plan_follows_its_source_and_keeps_what_a_person_added() -> 
     assert parsed.plan.tasks[4].acceptance[0].command == "pytest -q"
     again, none = imported.updated(after, parsed.plan, changed, Target("7", "01", ids, lambda _: False))
     assert (again, none) == (after, ())
+    own = "\n### T7-07: Ours\n\n- **Files:** create `x`\n- **Acceptance:**\n  - [ ] it is — check: `make`\n"
+    plan, fewer = plan_parser.parse((after + own).encode(), "p").plan, replace(changed, tasks=changed.tasks[:-1])
+    assert plan
+    again, gone = imported.updated(after + own, plan, fewer, Target("7", "01", ids, lambda _: False))
+    assert (again, gone) == (after + own, ("T7-06 is no longer in the source; it stays as it is",))
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])

@@ -154,8 +154,8 @@ class _Graph:
 
     def _range(self, first: str, last: str) -> list[int]:
         """Return the tasks between two ids, whose numbers tell; the second may leave out what both begin with."""
-        begin = re.match(r"\D*", first)
-        if last[:1].isdigit() and begin is not None and (cut := last if first[:1].isdigit() else begin[0] + last):
+        if last[:1].isdigit():
+            cut = re.sub(r"\d.*", "", first) + last
             padded = first[: max(len(first) - len(last), 0)] + last
             last = cut if self.key(cut) in self.known else padded
         if self.key(first) not in self.known or self.key(last) not in self.known:

@@ -153,9 +153,7 @@ def _dropped(state: RunState, event: Event) -> None:
 def _undone(state: RunState, event: Event) -> None:
     """Restore what the undone operation removed, and keep the present for an undo of this undo."""
     state.restoring = None
-    kept = state.operations.get(event.payload["undone"])
-    if kept is None:
-        return
+    kept = state.operations[event.payload["undone"]]
     _keep(state, event, kept["tasks"])
     state.answers.update(kept["answers"])
     state.tasks.update(kept["tasks"])

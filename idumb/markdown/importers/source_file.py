@@ -60,7 +60,7 @@ class SourceFile:
 
     def use_value(self, node: Node | None) -> None:
         """Note that a value of the front matter was read, with the line of its key."""
-        if node is not None and self.front.source is not None:
+        if node is not None:
             line = self.front.line(node)
             above = self.front.source.lines[line - 2].rstrip() if line > 1 else ""
             for each in (line, line - 1) if above.endswith(":") else (line,):
@@ -195,7 +195,7 @@ class Front(Struct, frozen=True):
 
     last: int = 0
     node: Node | None = None
-    source: Source | None = None
+    source: Source = Source("", "")
 
     def value(self, name: str) -> Node | None:
         return tree.find(self.node, name)
@@ -214,7 +214,7 @@ class Front(Struct, frozen=True):
         return not all(self.value(name) is None for name in names)
 
     def line(self, node: Node | None) -> int:
-        return self.source.line_number(node.start) if self.source is not None and node is not None else 1
+        return self.source.line_number(node.start) if node is not None else 1
 
 
 def text(node: Node | None, name: str) -> str:

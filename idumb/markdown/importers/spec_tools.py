@@ -157,7 +157,7 @@ def _spec_kitty(file: SourceFile, near: Near) -> SourcePlan:
             task, lane = own.pop(bare_id(id), (None, lanes.get(bare_id(id), "")))
             tasks.append(_section(file, heading, id, match[3].strip("* "), task, lane))
     tasks += [task for task, _ in own.values()]
-    title = tasks[0].title if _is_prompt(file) and tasks else file.outline.title or file.path
+    title = tasks[0].title if _is_prompt(file) else file.outline.title or file.path
     return SourcePlan(SPEC_KITTY.kind, file.path, title, title, tuple(tasks))
 
 
@@ -174,7 +174,7 @@ def _section(file: SourceFile, heading: Entry, id: str, title: str, own: SourceT
         if all(bare_id(found[0]) == bare_id(id) for found in _KITTY_REFERENCES.id.finditer(file.outline.lines[n - 1])):
             file.use(n, signs.MENTION)
     boxes = [item for item in file.outline.items if heading.line < item.line < heading.end and item.mark is not None]
-    about, needs = file.outline.text(heading.line + 1, heading.end), _stated(file, heading, id)
+    about, needs = file.outline.text(heading.line + 1, heading.end), _stated(file, heading)
     found = signs.paths_in(about)
     files = own.files if own is not None else claims(found)
     done = lane in _DONE if lane or own is not None else bool(boxes) and all(box.done for box in boxes)
@@ -185,7 +185,7 @@ def _section(file: SourceFile, heading: Entry, id: str, title: str, own: SourceT
     return replace(task, description=f"{about}\n\n{own.description}".strip(), needs=(*own.needs, *needs))
 
 
-def _stated(file: SourceFile, heading: Entry, id: str) -> tuple[Need, ...]:
+def _stated(file: SourceFile, heading: Entry) -> tuple[Need, ...]:
     """Return the dependencies that a section states: under a heading for them, or behind a label."""
     inner = (each for each in file.outline.headings if heading.line < each.line < heading.end)
     under = {n for each in inner if _NEEDS.match(each.text) for n in range(each.line + 1, each.end)}
@@ -195,7 +195,7 @@ def _stated(file: SourceFile, heading: Entry, id: str) -> tuple[Need, ...]:
         if n in under or (label and label[1]):
             found, used = _KITTY_REFERENCES.statement(line[label.end() :] if label and label[1] else line)
             file.use(n, *used)
-            needs += [Need(text, file.path, n) for text in found if bare_id(text) != bare_id(id)]
+            needs += [Need(text, file.path, n) for text in found]
     return tuple(dict.fromkeys(needs))
 
 

@@ -94,7 +94,7 @@ def _of_file(file: SourceFile, states: tuple[str, ...]) -> SourceTask:
         file.use_value(front.value(name))
     line = front.line(front.value("dependencies"))
     stated = tuple(Need(full(each), file.path, line) for each in ids(front.value("dependencies")))
-    told = tuple(need for need in file.needs(lines, id, 0) if BACKLOG.key(need.text) != BACKLOG.key(id))
+    told = file.needs(lines, id, 0)
     named = front.texts("modified_files")
     found = () if named else signs.paths_in(about)
     parent = front.text("parent_task_id") or front.text("parent") or (id.rpartition(".")[0] if "." in id else "")

@@ -35,9 +35,9 @@ _COMMENT = re.compile(r"<!--|(?:^|\s)#")
 def amend(data: bytes, path: str, changes: Sequence[Amendment]) -> bytes:
     """Return the plan with the changes applied in order.
 
-    Raises InputError: `plan.invalid` if the plan cannot be read, `task.unknown`, `amend.task-invalid` with findings
-    if an added task is invalid, `amend.cannot-write` if the plan's notation has no place for a change. Raises Refusal
-    `amend.foreign-plan` for a plan of another tool.
+    Raises InputError: `plan.invalid` if the plan cannot be read, `amend.task-invalid` with findings if an added task is
+    invalid, `amend.cannot-write` if the plan's notation has no place for a change. Raises Refusal `amend.foreign-plan`
+    for a plan of another tool.
     """
     for change in changes:
         data = _amend(data, path, change)
@@ -82,18 +82,11 @@ def _candidates(text: str, plan: Plan, change: Amendment) -> Iterator[str]:
     elif change.kind == amendment.DECIDE:
         yield from _decided(text, change)
     else:
-        task = next((t for t in plan.tasks if t.id == change.task), None)
-        if task is None:
-            raise InputError(
-                "task.unknown",
-                f"{plan.path} has no task {change.task}.",
-                hint=Action("graph"),
-                details={"phase": plan.phase},
-            )
-        if change.claim is not None:
-            yield from _widened(text, task, change.claim)
-        else:
-            yield from _dropped(text, task, change.text)
+        for task in (task for task in plan.tasks if task.id == change.task):
+            if change.claim is not None:
+                yield from _widened(text, task, change.claim)
+            else:
+                yield from _dropped(text, task, change.text)
 
 
 def _as_meant(old: Plan, new: Plan, change: Amendment) -> bool:
@@ -125,10 +118,8 @@ def _changed(task: Task, change: Amendment) -> Task:
 
 def _added(text: str, plan: Plan, task: str) -> Iterator[str]:
     """Insert after the last task, its fence and its steps, before the blank lines that follow."""
-    last = plan.tasks[-1]
-    if last.span is None:
-        return
-    end = last.span.start + len(text[last.span.start : last.span.end].rstrip())
+    last = plan.tasks[-1].span
+    end = last.start + len(text[last.start : last.end].rstrip())
     block = task.replace("\r\n", "\n").strip("\n")
     for fence in (_CLOSING_FENCE, _STEPS_FENCE):
         following = fence.match(text, end)
@@ -166,7 +157,7 @@ def _replaced(text: str, span: Span, items: Sequence[str], yaml: str) -> Iterato
     if _COMMENT.search(value):
         return
     forms, bullet = [", ".join(items) or "none", yaml], _BULLET.match(value)
-    if bullet and items:
+    if bullet:
         gap = "\n" + text[_line_start(text, span.start) : span.start]
         forms.insert(0, gap.join(bullet[0] + item for item in items))
     for form in forms:
@@ -186,8 +177,7 @@ def _new_field(text: str, task: Task, line: str) -> Iterator[str]:
 
 
 def _dropped(text: str, task: Task, dependency: str) -> Iterator[str]:
-    span = task.spans.get("depends_on")
-    if dependency not in task.depends_on or span is None:
+    if dependency not in task.depends_on:
         raise InputError(
             "amend.no-dependency",
             f"{task.id} does not depend on {dependency}.",
@@ -195,7 +185,7 @@ def _dropped(text: str, task: Task, dependency: str) -> Iterator[str]:
             details={"task": task.id},
         )
     remaining = [id for id in task.depends_on if id != dependency]
-    yield from _replaced(text, span, remaining, f"[{', '.join(remaining)}]")
+    yield from _replaced(text, task.spans["depends_on"], remaining, f"[{', '.join(remaining)}]")
 
 
 def edited(text: str, start: int, end: int, new: str) -> str:

@@ -99,8 +99,6 @@ def split(text: Text, place: Place) -> Iterator[Text]:
         return
     if text.value.startswith("[") and text.value.endswith("]"):
         text = text.part(1, len(text.value) - 1)
-        if not text.value:
-            return
     for start, end in inline.split_commas(text.value):
         if start < end:
             yield text.part(start, end)

@@ -53,6 +53,7 @@ def test_what_is_done_or_covers_every_task_cannot_change_and_what_is_not_begun_c
         (contract(first, second, sha="b", assumptions=("x",)), state(), "amend.assumptions"),
         (contract(first, second, sha="b", mode="strict"), state(), "amend.mode"),
         (stricter, state(), "amend.mode"),
+        (replace(contract(first, second, sha="b"), dependencies={"T1-01": ("T1-02",)}), state(), "amend.done"),
     ):
         reasons = amendment.forbidden(plan_diff.compare(old, new), old, new, run)
         assert (None if reasons is None else reasons.code) == code

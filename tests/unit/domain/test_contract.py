@@ -49,6 +49,11 @@ def test_a_plan_waits_for_all_tasks_of_the_plans_it_depends_on() -> None:
     assert assembled(waiting, first).dependencies["T1-01"] == ("T1-02", "T1-03")
 
 
+def test_a_plan_waits_for_lower_waves_and_one_without_a_wave_for_none() -> None:
+    plans = contract.in_waves((plan("01", wave=2), plan("02", wave=1), plan("03")))
+    assert [each.depends_on for each in plans] == [("02",), (), ()]
+
+
 @every(
     "plans, code",
     [

@@ -30,6 +30,8 @@ def test_a_failure_is_named_with_the_command_that_shows_it() -> None:
     assert expected[:2] == ["idumb show T1-01 --diff", "idumb amend 1 --accept-deviation T1-01 b.txt"]
     assert "make test" in expected
     assert len(remedies(failure)) == len(set(remedies(failure)))
+    of_workflow = Failure("W1", "TW1-01", outcome.FAILED, deviations=["b.txt"])
+    assert "idumb amend W1 --from-file" in commands(of_workflow)
 
 
 def test_an_unknown_failure_still_has_next_actions() -> None:

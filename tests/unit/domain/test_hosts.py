@@ -35,7 +35,9 @@ def test_a_file_is_recognized_until_one_of_its_bytes_changes(host: hosts.Host) -
 @every("host", hosts.HOSTS)
 def test_file_names_of_idumb_are_recognized_and_others_are_not(host: hosts.Host) -> None:
     assert hosts.is_named_like_ours(host, hosts.path(host, "next"))
-    assert not hosts.is_named_like_ours(host, hosts.path(host, "next").replace("idumb-", "my-"))
+    for other in (hosts.path(host, "next").replace("idumb-", "my-"), hosts.path(host, "next") + "~"):
+        assert not hosts.is_named_like_ours(host, other)
+    assert not hosts.is_named_like_ours(host, hosts.path(host, "mine/next"))
 
 
 @every("text", ["no frontmatter", "---\ndescription: x\n", "---\nargument-hint: x\n---\nbody\n"])

@@ -117,6 +117,23 @@ def test_rollback_resets_tasks_and_undo_and_its_undo_restore_the_exact_state() -
     assert tape.state().attempted == rolled.attempted
 
 
+def test_an_undo_after_an_amendment_leaves_the_run_open_for_its_new_task() -> None:
+    tape = Tape("A").complete("A").add("verification.recorded", status="passed").add("run.completed")
+    tape.add("rollback.completed", operation="op2", to="start", tasks=["A"], paths=["f"])
+    amended: dict[str, Any] = {"version": 2, "from": "c", "to": "d", "chain": "e", "plans": [], "answers": []}
+    tape.add("contract.amended", **amended, tasks=[["A", "A"], ["B", "B"]])
+    state = tape.add("undo.completed", operation="op3", undone="op2", tasks=["A"], paths=["f"]).state()
+    assert (state.tasks["A"].status, state.tasks["B"].status) == (outcome.COMPLETED, outcome.PENDING)
+    assert (state.state, state.verified) == (run.HALTED, False)
+
+
+def test_work_of_a_person_that_is_accepted_is_the_last_that_was_done() -> None:
+    """A rollback to a task undoes what was done after it."""
+    tape = Tape("A", "B").add("attempt.started", "A", 1, base=BASE, snapshot="s", envelope={"adapter": "human"})
+    tape.complete("B").add("task.accepted", "A", 1, commit=None)
+    assert list(tape.state().attempted) == ["B", "A"]
+
+
 def test_the_last_completed_attempt_is_known_through_waiting_retries_and_rollback() -> None:
     """R-ADAPT-2: an answer to an attempt that ended is no answer to the next."""
     tape = Tape("A", "B").attempt("A", 1, outcome.WAITING)
