@@ -67,16 +67,9 @@ def test_a_stopped_task_can_be_retried_after_its_text_changed(status: str) -> No
     assert amendment.tasks_to_reset(diff, state()) == ()
 
 
-@every(
-    "text, claim",
-    [
-        ("modify src/x.py", FileClaim("modify", "src/x.py")),
-        ("create `a file.md`", FileClaim("create", "a file.md")),
-        ("move a.py to b.py", FileClaim("move", "a.py", "b.py")),
-    ],
-)
-def test_a_claim_is_a_verb_and_a_path(text: str, claim: FileClaim) -> None:
-    assert new_task.parse_claim(text) == claim
+def test_a_claim_is_a_verb_and_a_path() -> None:
+    assert new_task.parse_claim("create `a file.md`") == FileClaim("create", "a file.md")
+    assert new_task.parse_claim("move a.py to b.py") == FileClaim("move", "a.py", "b.py")
     for wrong in ("", "src/x.py", "change src/x.py", "move a.py", "modify "):
         with pytest.raises(InputError):
             new_task.parse_claim(wrong)
@@ -87,13 +80,8 @@ def event(kind: str, **payload: Any) -> Event:
 
 
 def amended(**more: Any) -> Event:
-    payload = {
-        "version": 2,
-        "from": "a" * 64,
-        "to": "b" * 64,
-        "chain": chained("a" * 64, "b" * 64),
-        "plans": [["p", "s"]],
-    }
+    old, new = "a" * 64, "b" * 64
+    payload = {"version": 2, "from": old, "to": new, "chain": chained(old, new), "plans": [["p", "s"]]}
     return event("contract.amended", **payload, tasks=None, answers=["q"], **more)
 
 

@@ -20,10 +20,8 @@ class Tape:
 
     def __init__(self, *tasks: str) -> None:
         self.events: list[Event] = []
-        self.add(
-            "run.started",
-            **{**run_events.STARTED, "plans": [["p", "h"]], "base_tree": BASE, "tasks": [[t, t] for t in tasks]},
-        )
+        begun = {"plans": [["p", "h"]], "base_tree": BASE, "tasks": [[t, t] for t in tasks]}
+        self.add("run.started", **{**run_events.STARTED, **begun})
 
     def add(
         self, kind: str, about: str | None = None, attempt: int | None = None, /, operation: str = "op", **payload: Any
@@ -34,25 +32,13 @@ class Tape:
 
     def attempt(self, task: str, number: int, result: str, touched: tuple[str, ...] = ()) -> Tape:
         self.add("attempt.started", task, number, base=BASE, snapshot=f"s{number}")
-        return self.add(
-            "attempt.finished",
-            task,
-            number,
-            **{
-                **run_events.FINISHED,
-                "outcome": result,
-                "left": f"left-{task}-{number}",
-                "touched": list(touched),
-                "feedback": "why",
-                "reason": "because",
-            },
-        )
+        said = {"outcome": result, "left": f"left-{task}-{number}", "touched": list(touched), "feedback": "why"}
+        return self.add("attempt.finished", task, number, **{**run_events.FINISHED, **said, "reason": "because"})
 
     def complete(self, task: str, number: int = 1, touched: tuple[str, ...] = ("f",)) -> Tape:
         self.attempt(task, number, outcome.COMPLETED, touched)
-        self.add(
-            "checkpoint.recorded", task, number, **{**run_events.CHECKPOINT, "git_hash": "g", "files": list(touched)}
-        )
+        made = {**run_events.CHECKPOINT, "git_hash": "g", "files": list(touched)}
+        self.add("checkpoint.recorded", task, number, **made)
         return self.add("task.completed", task, number)
 
     def state(self) -> run.RunState:
