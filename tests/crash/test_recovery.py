@@ -149,12 +149,17 @@ def test_an_object_emptied_by_another_program_s_crash_is_written_again(sandbox: 
     assert sandbox.git("cat-file", "blob", f"{snapshot.commit}:worktree/a") == "1"
 
 
-def test_the_index_keeps_nothing_of_work_that_is_taken_back(sandbox: GitSandbox) -> None:
+@pytest.mark.parametrize("proof", ["check: `! grep mine a.txt`", "human"])
+def test_the_index_keeps_nothing_of_work_that_is_taken_back(sandbox: GitSandbox, proof: str) -> None:
     """R-GIT-6: idumb was killed between index and branch, and the user committed another version."""
     project = projects.create(sandbox)
-    files = "create `a.txt`, create `b.txt`"
-    project.plan([task("T1-01", files=files, check="! grep mine a.txt", steps=[shell("echo 1 | tee a.txt > b.txt")])])
+    files, criteria = "create `a.txt`, create `b.txt`", f"  - [ ] it holds — {proof}\n"
+    project.plan([task("T1-01", files=files, criteria=criteria, steps=[shell("echo 1 | tee a.txt > b.txt")])])
     words = ("execute-phase", "1", "--approve", project.approval(), "--no-verify")
+    if proof == "human":
+        assert project.quick(*words).code == 5
+        assert project.quick("decide", "T1-01.AC-1.1", "yes").code == 0
+        words = ("resume", "1", "--no-verify")
     assert harness.run(project, *words, at="before GitHistory.advance").code == harness.KILLED
     sandbox.git("add", "a.txt", "b.txt")  # as `advance` does first
     sandbox.write("a.txt", "mine\n")

@@ -58,7 +58,7 @@ def take_back(context: RunContext, attempt: Attempt) -> None:
     if attempt.in_place:
         return
     trees, work = context.services.trees, delivered(context, attempt)
-    if attempt.proven is not None and attempt.message:
+    if attempt.message:
         committed = context.work.committed(attempt.judged_on, attempt.candidate, attempt.committed)
         context.services.history.unfollow(committed)
     present = trees.scan(attempt.changed)
