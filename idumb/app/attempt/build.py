@@ -200,17 +200,14 @@ def _change(context: RunContext, attempt: Attempt) -> str:
     return wording.truncate(text, MOST_SHOWN)
 
 
-def decisions_made(state: RunState | None) -> tuple[str, ...]:
+def decisions_made(state: RunState) -> tuple[str, ...]:
     """Return what people answered to tasks that only they can do, in words for every later builder."""
-    if state is None:
-        return ()
     lines = []
     for id, answer in state.answers.items():
-        question = state.decisions.get(id, {})
+        question = state.decisions[id]
         guidance = str(answer.get("guidance") or "")
-        if question.get("kind") == WORK and (guidance or question["subject"] == questions.DECIDES):
-            chosen = next((str(c["text"]) for c in question.get("choices", ()) if c["id"] == answer["choice"]), "")
-            words = f"{question.get('what', id)}: {answer['choice']}"
-            words += f" ({chosen})" if chosen and chosen != answer["choice"] else ""
+        if question["kind"] == WORK and (guidance or question["subject"] == questions.DECIDES):
+            chosen = questions.chosen(state, id)
+            words = f"{question['what']}: {chosen.id}" + f" ({chosen.text})" * (chosen.text != chosen.id)
             lines.append(" ".join(f"{words}{f'. {guidance}' if guidance else ''}".split()))
     return tuple(lines)

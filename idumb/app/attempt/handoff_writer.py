@@ -31,7 +31,7 @@ _SUMMARY = 4000
 
 def events_of_attempt(context: RunContext, attempt: Attempt) -> list[NewEvent]:
     """Return the events of the handoffs of a task that an attempt completed."""
-    lines = [f"{line.path} ({line.actual})" for line in attempt.ledger.lines if line.path in attempt.ledger.changed]
+    lines = [f"{line.path} ({line.actual})" for line in attempt.ledger.lines]
     summary = attempt.result.reply or attempt.result.message if attempt.result else ""
     summary = str(attempt.outputs.get("summary") or summary)
     return _of_task(context.services, context.journal, context.contract, attempt.task, summary, lines, attempt.outputs)

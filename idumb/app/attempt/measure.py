@@ -116,8 +116,6 @@ def _compare_symbols(context: RunContext, attempt: Attempt) -> tuple[Ledger, str
     """
     task, compared = attempt.task, attempt.ledger
     judged = [c for c in attempt.changes if task.symbols is not None or context.services.gates.can_read(c.path)]
-    if not judged:
-        return compared, ""
     left = _LONGEST if task.symbols is not None else _LONGEST_RECORDED
     seconds = gate_table.time_to_judge(context.services.settings, gate_table.LEDGER)
     deadline = Deadline.after(seconds, context.services.clock.monotonic) if len(judged) > 1 else None
@@ -133,8 +131,6 @@ def _compare_symbols(context: RunContext, attempt: Attempt) -> tuple[Ledger, str
         left -= size + more if task.symbols is None else 0
         if after is None or before != after:
             read.append(ledger.SymbolSet(change.path, before, after))
-    if not read and task.symbols is None:
-        return compared, ""
     words = f"the symbols of {wording.listed(late)} were not judged in the time of the gate ledger"
     with_symbols = replace(compared, symbols=ledger.compare_symbols(task.symbols, read))
     return with_symbols, words if late and task.symbols is not None else ""

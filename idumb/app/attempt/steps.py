@@ -102,8 +102,7 @@ def outputs_of(
         proof = Evidence(criterion.id, words, evidence.PASSED, tree=attempt.candidate)
         return replace(attempt, outputs={workflow.RESULT: value}), [proof]
     if attempt.task.options:
-        chosen = next((answer.choice for answer in attempt.answers), None)
-        return replace(attempt, outputs={} if chosen is None else {_CHOICE: chosen}), []
+        return replace(attempt, outputs={_CHOICE: attempt.answers[0].choice}), []
     if any(proof.result == evidence.TOLERATED for proof in proofs):
         return replace(attempt, outputs={workflow.OUTCOME: TOLERATED}), []
     if criterion is None or not flow.outputs:
@@ -163,10 +162,8 @@ def _given(context: RunContext, attempt: Attempt, flow: Flow, value: Value) -> A
 def _object(text: str, subject: str) -> dict[str, Any]:
     try:
         value = json.loads(text)
-    except json.JSONDecodeError as wrong:
-        raise _WrongError(f"cannot be read: {subject} is not JSON (line {wrong.lineno}: {wrong.msg})") from None
-    except (ValueError, RecursionError):
-        raise _WrongError(f"cannot be read: {subject} is not JSON") from None
+    except (ValueError, RecursionError) as wrong:
+        raise _WrongError(f"cannot be read: {subject} is not JSON ({wrong})") from None
     if not isinstance(value, dict):
         raise _WrongError(f"cannot be read: {subject} is not a JSON object")
     return value
