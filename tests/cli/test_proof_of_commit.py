@@ -114,6 +114,17 @@ def test_a_hook_that_rewrites_the_work_is_proven_once_more(project: Project, hoo
     assert (commits, project.exists("a.txt")) == (trees[-1:], True) if code == 0 else ([], False)
 
 
+def test_a_hook_that_changes_a_protected_file_commits_nothing(project: Project) -> None:
+    """R-LOCK-5."""
+    project.configure("protected: [lock.txt]\n")
+    project.plan([making("T1-01", "a.txt")])
+    project.commit_own()
+    project.repo.write(".git/hooks/pre-commit", "#!/bin/sh\necho x > lock.txt\ngit add lock.txt\n", mode=0o755)
+    answer = project.execute()
+    assert (answer.code, "a hook changed lock.txt in its commit, which no task may change" in answer.out) == (1, True)
+    assert not project.exists("a.txt")
+
+
 def test_a_task_whose_check_a_later_task_breaks_is_never_verified_silently(project: Project) -> None:
     """R-RUN-13: every completed task's own checks run again on the final tree."""
     first = task("T1-01", files="create `a.txt`", check="test $(wc -l < a.txt) = 1", steps=[write("a.txt", "one\n")])

@@ -159,10 +159,12 @@ class Trees:
         return oid
 
 
-def judged(step: Step, frozen: tuple[int, bytes] | None, *, ok: bool = True) -> list[tuple[str, str]]:
+def judged(
+    step: Step, frozen: tuple[int, bytes] | None, *, ok: bool = True, made: bool = True
+) -> list[tuple[str, str]]:
     task = Task("T1-01", "Steps", acceptance=(Criterion("AC-1", "made", STEPS),), steps=(step,))
     record = StepRecord(0, step.tool, step.intent, step.arguments, ok=ok, response="no room")
-    attempt = SimpleNamespace(task=task, result=SimpleNamespace(steps=(record,)), base=BEFORE, candidate=AFTER)
+    attempt = SimpleNamespace(task=task, result=SimpleNamespace(steps=(record,) * made), base=BEFORE, candidate=AFTER)
     workspace = SimpleNamespace(raw=lambda tree, _: tree, cleaned=lambda *_: "")
     context = SimpleNamespace(work=Trees(frozen), workspace=workspace)
     return [(e.result, e.text) for e in steps.evidence_of(cast("Any", context), cast("Any", attempt))]
@@ -186,8 +188,9 @@ def test_a_step_s_own_claim_of_success_is_not_trusted(step: Step, frozen: tuple[
     assert judged(step, frozen) == [(evidence.FAILED, f"made: {why}")]
 
 
-def test_correct_files_do_not_save_a_failed_step() -> None:
+def test_correct_files_do_not_save_a_failed_step_or_one_that_was_not_made() -> None:
     assert judged(WRITE, (PROGRAM, b"x\n"), ok=False) == [(evidence.FAILED, "made: no room")]
+    assert judged(WRITE, (PROGRAM, b"x\n"), made=False) == [(evidence.FAILED, "made: the step was not made")]
 
 
 # Its stages

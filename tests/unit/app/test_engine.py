@@ -133,6 +133,12 @@ def test_a_transient_failure_after_a_change_is_not_retried_within_the_attempt() 
     assert not run.events("call.retried")
 
 
+def test_an_agent_that_reports_a_failure_has_not_completed_its_work() -> None:
+    run = EngineRun(task("A"), work=also(lambda *_: AgentResult(outcome.COMPLETED, "done", failure="declined")))
+    run.run(max_attempts=1)
+    assert run.commits() == []
+
+
 @pytest.mark.parametrize(("severity", "calls", "asked"), [("block", 1, []), ("retry", 3, ["exhausted"])])
 def test_the_severity_of_a_task_decides_how_often_it_is_tried(severity: str, calls: int, asked: list[str]) -> None:
     """R-PLAN-3."""
@@ -254,9 +260,10 @@ def test_a_person_is_asked_only_about_work_whose_files_passed() -> None:
     assert reasons == {"A was modified, declared create", "verify 1 failed"}
 
 
-def test_a_test_that_passes_before_the_work_proves_nothing_and_refuses_it() -> None:
+@every("command", ["test -f README", "no-such-program"])
+def test_a_test_that_passes_or_cannot_run_before_the_work_proves_nothing_and_refuses_it(command: str) -> None:
     """R-GATE-3."""
-    run = EngineRun(task("A", tests=(TestIntent("test -f README", "fails", "passes"),)))
+    run = EngineRun(task("A", tests=(TestIntent(command, "fails", "passes"),)))
     run.run()
     assert run.calls == []
     assert run.status() == {"A": "failed"}

@@ -219,3 +219,4 @@ def test_a_commit_of_a_path_of_the_plan_stops_a_strict_run(message: str) -> None
     assert (ending.kind, "you committed what the plan declares: README" in ending.words) == ("halted", True)
     assert "A" not in run.commits()
     assert (run.run().kind, run.commits()[-2:]) == ("done", ["A", "B"])
+    assert meanwhile(lambda run: commit_other(run, message), task("A"), mode=STRICT).run().kind == "done"
