@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -131,6 +132,18 @@ def test_on_another_branch_nothing_is_delivered_until_the_user_is_back(mode: str
     run.repository.files["README"] = before
     assert run.run().kind == "done"
     assert (run.calls, run.commits()) == ([("A", 1), ("B", 1)], ["A", "B"])
+
+
+def test_a_commit_that_the_user_words_anew_is_no_lost_work() -> None:
+    """R-LOG-7: no trailer names the task, but its files are on the branch as it left them."""
+
+    def reword(*_: object) -> None:
+        if len(run.calls) == 2:
+            made = run.repository.commits[run.repository.head or ""]
+            run.repository.refs["refs/heads/main"] = run.repository.store_commit(replace(made, message="mine"))
+
+    run = EngineRun(task("A"), task("B", "A"), work=also(reword))
+    assert (run.run().kind, run.commits(), run.calls) == ("done", ["B"], [("A", 1), ("B", 1)])
 
 
 @every("choice, there", [("mine", b"mine"), ("task", b"A")])
