@@ -80,6 +80,22 @@ def test_a_different_program_of_the_same_name_needs_consent(
     assert project.quick("check-plan", "1", "--json").data["consent"] is True
 
 
+@pytest.mark.parametrize("revoked", [False, True])
+def test_an_amendment_agrees_to_no_program_that_lacks_consent(
+    project: Project, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, revoked: bool
+) -> None:
+    """R-LOCK-3: another program of the same name, or one whose consent was revoked."""
+    if revoked:
+        assert project.json("approve", "1", "--revoke").code == 0
+    else:
+        put(tmp_path / "two", "two")
+        monkeypatch.setenv("PATH", str(tmp_path / "two"), prepend=":")
+    edit(project, "test -s a.txt", "test -f a.txt")
+    assert project.json("amend", "1", "--from-file", "--yes").code == 0
+    refused = project.resume()
+    assert (refused.code, refused.error["code"], project.exists("a.txt")) == (5, "consent.missing", False)
+
+
 def test_nobody_is_asked_to_consent_to_a_program_inside_the_repository(project: Project) -> None:
     """R-LOCK-3: the run would halt at it, so it is refused first, and nothing is recorded."""
     put(project.folder / "tools", "inside")
