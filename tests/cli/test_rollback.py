@@ -194,6 +194,7 @@ def test_after_half_a_minute_the_rollback_names_the_lock_and_the_next_command_fi
     assert "index.lock" in refused.error["message"]
     assert 30 <= seconds[-1] <= 70  # once with the reports and once without
     lock.unlink()
+    assert done.json("verify-work", "1").error["code"] == "rollback.unfinished"
     done.repo.write("a.txt", "mine\n")
     finished = done.quick(*(words if command == "rollback" else ("undo",)))
     assert (finished.code, "Finishing the interrupted" in finished.err) == (0, True)
