@@ -274,6 +274,17 @@ def test_the_audit_compares_a_run_s_result_with_the_working_tree(done_one: Proje
     assert broken.data["broken"] == ["a.txt is not as T1-01 left it"]
 
 
+def test_what_held_before_the_work_in_an_editor_does_not_show_that_it_was_done(project: Project) -> None:
+    """R-RUN-3."""
+    project.configure("checks: {control: before}\n")
+    project.plan([task("T1-01", files="create `a.txt`", check="true")], head=MINE)
+    assert project.json("start", "T1-01", "--approve", project.approval()).code == 0
+    put(project, "a.txt", "right\n")
+    refused = project.json("submit", "T1-01")
+    assert (refused.code, "AC-1 passed before the work too" in refused.out) == (1, True)
+    assert "a.txt" not in project.repo.git("ls-files")
+
+
 def _strict_one(sandbox: GitSandbox) -> Project:
     """The task of a strict plan is begun, and its file written. A hook refuses to commit what is ugly."""
     hook = sandbox.git_dir / "hooks/pre-commit"

@@ -155,7 +155,7 @@ def test_the_index_keeps_nothing_of_work_that_is_taken_back(sandbox: GitSandbox,
     project = projects.create(sandbox)
     files, criteria = "create `a.txt`, create `b.txt`", f"  - [ ] it holds — {proof}\n"
     project.plan([task("T1-01", files=files, criteria=criteria, steps=[shell("echo 1 | tee a.txt > b.txt")])])
-    words = ("execute-phase", "1", "--approve", project.approval(), "--no-verify")
+    words: tuple[str, ...] = ("execute-phase", "1", "--approve", project.approval(), "--no-verify")
     if proof == "human":
         assert project.quick(*words).code == 5
         assert project.quick("decide", "T1-01.AC-1.1", "yes").code == 0

@@ -13,7 +13,6 @@ from idumb.app.core.journal import Journal
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services
 from idumb.domain import contract as contracts
-from idumb.domain import outcome
 from idumb.domain.contract import Contract
 from idumb.domain.errors import IdumbError, InputError
 from idumb.domain.plans.plan import Task
@@ -110,9 +109,7 @@ def path(document: Document) -> str:
 
 def write_of_task(context: RunContext, task: Task) -> None:
     """Write the handoffs of a completed task at once, because a receiver may be waiting."""
-    if not task.handoff_to or context.state.tasks[task.id].status not in outcome.DONE:
-        return
-    for document in all_handoffs(context.services, context.run):
+    for document in all_handoffs(context.services, context.run) if task.handoff_to else ():
         if document.task == task.id:
             save(context.services, document)
 

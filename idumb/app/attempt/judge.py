@@ -71,8 +71,6 @@ def _prove_tree(context: RunContext, attempt: Attempt) -> tuple[Attempt, Sequenc
     The attempt has ended if no check could run, or if a check proves nothing about the work.
     """
     attempt = task_checks.run_controls(context, attempt)
-    if attempt.outcome is not None:
-        return attempt, ()
     try:
         checked: Sequence[Evidence] = [*task_checks.check_after(context, attempt, attempt.proven or attempt.candidate)]
     except Refusal as refusal:
@@ -95,8 +93,6 @@ NOT_PREPARED = "checkout.prepare"
 
 def _with_places_of_machine(context: RunContext, attempt: Attempt, checked: Sequence[Evidence]) -> Sequence[Evidence]:
     """Return evidence that is weaker if the work newly names paths of this machine: no clone elsewhere has them."""
-    if not any(e.passed and e.command for e in checked):
-        return checked
     work, reasons = context.work, list[str]()
 
     def places(entry: Entry | None) -> frozenset[str]:
@@ -110,8 +106,6 @@ def _with_places_of_machine(context: RunContext, attempt: Attempt, checked: Sequ
         named -= places(change.old) if named else named
         if named:
             reasons.append(f"{change.path} names {wording.listed(sorted(named))}, which only this machine has")
-    if not reasons:
-        return checked
     return [replace(e, weaker=(*e.weaker, *reasons)) if e.passed and e.command else e for e in checked]
 
 

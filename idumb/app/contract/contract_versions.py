@@ -160,8 +160,6 @@ def is_verified(state: RunState | None, contract: Contract) -> bool:
 
 def committable(services: Services, state: RunState) -> Sequence[str]:
     """Amended plans whose earlier version is committed, so that the next version may be committed too."""
-    if state.contract.version == 1:
-        return ()
     refs = [plans_ref(services, state.id, version) for version in range(1, state.contract.version)]
     kept = {(name, blob) for ref in refs for name, blob in services.trees.kept_blobs(ref).items()}
     head = services.history.head_tree()
