@@ -36,9 +36,6 @@ CONFIGURATION = ".idumb/config.yaml"
 POLICY = ".idumb/policy/tools.yaml"
 PROMPTS = ".idumb/prompts"
 
-_LIVE = ("program", "tools", envelope.CHECKS)
-"""Parts whose changes take effect during a run. Other changes take effect with the next command."""
-
 
 def require_sources(services: Services, contract: Contract) -> tuple[tuple[str, bytes], ...]:
     """Return the bytes of a contract's plans. Refusal `lock.plan-changed` if they changed after they were loaded."""
@@ -86,7 +83,7 @@ def lock_in(context: RunContext) -> None:
         return
     changes = envelope.changes(state.contract.envelopes, current.envelopes)
     if changes or set(current.envelopes) - set(state.contract.envelopes):
-        _record_changes(context, changes, current, current.envelopes, during=False)
+        _record_changes(context, changes, current)
 
 
 def _lock_payload(context: RunContext, current: envelopes.EnvelopeSet) -> dict[str, Any]:
@@ -189,37 +186,18 @@ def _require_environment(context: RunContext) -> None:
     state = context.state
     current = envelopes.current_envelopes(context.services, context.agents, context.contract)
     changes = envelope.changes(state.contract.envelopes, current.envelopes)
-    new = tuple(c for c in changes if canonical_json.digest(asdict(c)) not in context.noted)
-    if not new:
-        return
-    if context.strict:
-        raise _environment_refusal(state, new)
-    context.noted.update(canonical_json.digest(asdict(c)) for c in new)
-    taken = {
-        key: envelope.seal(state.contract.envelopes[key], **{part: parts[part] for part in _LIVE})
-        for key, parts in current.envelopes.items()
-        if key in state.contract.envelopes
-    }
-    _record_changes(context, new, current, taken, during=True)
+    if changes and context.strict:
+        raise _environment_refusal(state, changes)
+    if changes:
+        _record_changes(context, changes, current)
 
 
-def _record_changes(
-    context: RunContext,
-    changes: Sequence[Change],
-    current: envelopes.EnvelopeSet,
-    taken: Mapping[str, dict[str, Any]],
-    *,
-    during: bool,
-) -> None:
-    """Record the changes and report them. `taken` are the envelopes for the next attempts."""
-    values = {value for parts in taken.values() for value in parts.values() if isinstance(value, str)}
-    kept = {digest: text for digest, text in current.sources.items() if digest in values}
-    context.journal.append(
-        "envelope.changed", changes=[asdict(c) for c in changes], envelopes=dict(taken), sources=kept
-    )
+def _record_changes(context: RunContext, changes: Sequence[Change], current: envelopes.EnvelopeSet) -> None:
+    """Record the changes, with the envelopes of the next attempts, and report them."""
+    rows = [asdict(c) for c in changes]
+    context.journal.append("envelope.changed", changes=rows, envelopes=current.envelopes, sources=current.sources)
     for part in envelope.changed_agents(changes):
-        late = "; the change takes effect with the next command" if during and part not in _LIVE else ""
-        context.services.reporter.note(f"{_WORDS.get(part, part)} changed after this run was locked{late}")
+        context.services.reporter.note(f"{_WORDS.get(part, part)} changed after this run was locked")
 
 
 _WORDS = {
