@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from idumb.app.core import questions
 from idumb.app.core.run_context import RunContext
@@ -40,22 +39,14 @@ def _spans(settings: Settings, state: RunState, task: str | None) -> Iterator[tu
         yield scope, raised if task is not None else replace(raised, attempts=None), spent
 
 
-def fields_of_attempt(context: RunContext, task: Task) -> dict[str, Any]:
-    """Return fields of an attempt that begins now: its `ceilings` with what is used, and the `allowance` left."""
-    spans = tuple(_spans(context.services.settings, context.state, task.id))
-    return {
-        "ceilings": {scope: {"ceiling": _plain(limit), "used": asdict(spent)} for scope, limit, spent in spans},
-        "allowance": spending.lowest(spending.remaining(limit, spent) for _, limit, spent in spans),
-    }
+def left_for_task(settings: Settings, state: RunState, task: str) -> Ceiling:
+    """Return what another attempt may use of all its ceilings."""
+    return spending.lowest(spending.remaining(limit, spent) for _, limit, spent in _spans(settings, state, task))
 
 
 def left_for_role(settings: Settings, state: RunState) -> Ceiling:
     """Return what a role may use of the run's ceiling."""
     return next((spending.remaining(limit, spent) for _, limit, spent in _spans(settings, state, None)), Ceiling())
-
-
-def _plain(ceiling: Ceiling) -> dict[str, Any]:
-    return {name: value for name, value in asdict(ceiling).items() if value is not None}
 
 
 def reached(settings: Settings, state: RunState, task: str | None) -> CeilingReached | None:

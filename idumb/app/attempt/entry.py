@@ -40,7 +40,7 @@ def begin(context: RunContext, task: Task) -> Attempt:
         awaits_verdict=waits,
         handover=last.context.handover if goes_on and not waits else "",
         from_user=() if context.workspace.in_place else questions.files_from_user(context.state, task.id),
-        **budget.fields_of_attempt(context, task),
+        allowance=budget.left_for_task(services.settings, context.state, task.id),
     )
 
 
@@ -112,7 +112,6 @@ def take_snapshot(context: RunContext, attempt: Attempt) -> Attempt:
         present=present,
         builder=attempt.builder,
         **kept,
-        **({"ceilings": attempt.ceilings} if attempt.ceilings else {}),
         **environment,
         **({"guarded": guarded} if guarded and guarded != context.state.guarded.digests else {}),
     )

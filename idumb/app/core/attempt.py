@@ -38,7 +38,7 @@ class Attempt(Struct, frozen=True, kw_only=True):
     - `started`: monotonic seconds of this process, less what the attempt took in earlier processes.
     - `builder`, `validator`: bindings; the validator is None if there is none. `ref`: the prefix of its refs.
       `in_place`: a person builds it in the user's own working tree; programs have a checkout.
-    - `ceilings`: those that limit it, with what is used of them; `allowance`: what is left.
+    - `allowance`: what is left of its ceilings.
     - `from_user`: files whose uncommitted version the user chose for the base. They are committed with the task.
     - `awaits_verdict`: the work is done, only the verdict is pending. `handover`: the summary of an attempt whose
       context was exhausted.
@@ -88,7 +88,6 @@ class Attempt(Struct, frozen=True, kw_only=True):
     in_place: bool = False
     accepted_paths: tuple[str, ...] = ()
     from_user: tuple[str, ...] = ()
-    ceilings: Mapping[str, Any] = field(default_factory=dict)
     allowance: Ceiling = Ceiling()
     handover: str = ""
     awaits_verdict: bool = False

@@ -14,10 +14,9 @@ from idumb.app.reading import debugging
 from idumb.app.upkeep.doctor_log import Look
 from idumb.domain import errors, health
 from idumb.domain.action import Action
-from idumb.domain.runs import replay, run, spending, transitions
+from idumb.domain.runs import replay, run, transitions
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
-from idumb.domain.runs.spending import Spent
 
 
 def validate(services: Services, name: str) -> Result:
@@ -103,8 +102,6 @@ def _said(services: Services, before: RunState, event: Event) -> Iterator[_Said]
     p = event.payload
     if event.kind == "task.failed":
         yield _Said(event, f"attempts of {event.task}", p["attempts"], before.tasks[event.task or ""].progress.attempts)
-    elif event.kind == "attempt.started":
-        yield from _ceilings(before, event)
     elif event.kind == "task.carried":
         origin = run_lookup.run_of(services, p["from_run"]).tasks.get(event.task or "")
         kept = None if origin is None or origin.checkpoint is None else asdict(origin.checkpoint)
@@ -115,12 +112,3 @@ def _said(services: Services, before: RunState, event: Event) -> Iterator[_Said]
         again = run.run_id(p["contract_hash"], p["base_commit"], p["number"], start.worktree)
         yield _Said(event, "id", event.run, again)
         yield _Said(event, "phase", start.phase, p["phase"])
-
-
-def _ceilings(before: RunState, event: Event) -> Iterator[_Said]:
-    """Yield what was used of each ceiling when an attempt began."""
-    of_run = spending.total(before.spent.values())
-    spent = {"task": before.tasks[event.task or ""].progress.spent, "run": of_run, **before.spent}
-    for scope, row in event.payload.get("ceilings", {}).items():
-        again = asdict(spent.get(scope, Spent()))
-        yield _Said(event, f"what the {scope} used", row["used"], again)
