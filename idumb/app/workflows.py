@@ -106,16 +106,15 @@ def _findings(services: Services, definition: DefinitionFile, parsed: ParsedPlan
 
 def _phases(plan: Plan) -> list[dict[str, Any]]:
     phases: dict[str, list[dict[str, Any]]] = {}
-    steps = {task.id: task.flow.step for task in plan.tasks if task.flow is not None}
+    flows = {task.id: task.flow for task in plan.tasks if task.flow is not None}  # every task is a step
     for task in plan.tasks:
-        flow = task.flow
-        assert flow is not None  # noqa: S101 - every task of a workflow is a step
+        flow = flows[task.id]
         row: dict[str, Any] = {"step": flow.step, "title": task.title, "kind": flow.kind}
-        row["needs"] = [steps[id] for id in task.depends_on if id in steps]
+        row["needs"] = [flows[id].step for id in task.depends_on]
         row["outputs"] = [_value(value) for value in flow.outputs]
         if flow.kind == workflow.CONDITION:
-            row |= {"if": flow.text, "then": [steps[id] for id in flow.then if id in steps]}
-            row["else"] = [steps[id] for id in flow.otherwise if id in steps]
+            row |= {"if": flow.text, "then": [flows[id].step for id in flow.then]}
+            row["else"] = [flows[id].step for id in flow.otherwise]
         if task.rollback.kind != "reversible":
             row["rollback"] = task.rollback.kind
         phases.setdefault(flow.phase, []).append(row)
@@ -244,8 +243,6 @@ def run(
     preconditions.require_repository(services)
     phase, folder = _phase_of_run(services, definition, data)
     path = f"{folder}/{workflow.PLAN}"
-    loaded = loading.load_sources(services, phase, folder, [(path, data)])
-    loading.valid_contract(services, loading.with_links(services, loaded))
     is_new = not services.plans.plans(folder)
     if is_new:
         services.plans.hold(phase, folder, [(path, data)])
