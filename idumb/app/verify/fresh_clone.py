@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec import Struct, field
 
+from idumb.app.attempt import task_checks
 from idumb.app.core.run_lookup import Place
 from idumb.app.core.services import Checks, Result, Services, fields
 from idumb.domain import errors, rerun, wording
@@ -98,12 +99,11 @@ def _rerun_check(proof: Proof, check: Check, recorded: Mapping[str, Any] | None)
 
 
 def _now(proof: Proof, check: Check) -> Evidence:
-    if check.condition is not None and check.command is None:
-        return proof.checks.condition(check.subject, check.condition, tree=proof.tree)
-    command = check.command or ""
-    key = (command, "invariant" in check.subject.split())  # an invariant also holds if there is no test yet
+    if check.command is None:
+        return task_checks.run(proof.checks, check, proof.tree)
+    key = (check.command, "invariant" in check.subject.split())  # an invariant also holds if there is no test yet
     if key not in proof.ran:
-        proof.ran[key] = proof.checks.command(check.subject, check.text, command, tree=proof.tree)
+        proof.ran[key] = task_checks.run(proof.checks, check, proof.tree)
         proof.checks.end_processes()
         # the clone itself names what it borrows
         proof.notes += [reason for reason in proof.ran[key].weaker if not reason.endswith("(checkout.provide)")]
