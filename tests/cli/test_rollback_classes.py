@@ -141,6 +141,14 @@ def test_consent_shows_the_commands_of_a_rollback_and_those_of_the_plan_that_ran
     assert project.read("outside.log").splitlines()[1:] == ["agreed"]
 
 
+def test_the_commands_of_a_rollback_need_consent_also_if_the_configuration_changed(sandbox: GitSandbox) -> None:
+    """R-LOCK-4."""
+    project = _ran(sandbox, _effect("T1-01", "a.txt", _taking_back(f"echo agreed {LOG}")))
+    project.configure("checks: {home: user}\n")
+    assert project.quick("approve", "1", "--revoke").code == 0
+    assert (_back(project).error["code"], project.exists("a.txt")) == ("consent.missing", True)
+
+
 project = prepared_project(approvals.create)
 
 

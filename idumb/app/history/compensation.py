@@ -85,11 +85,10 @@ def _refuse_irreversible(state: RunState, unnamed: Mapping[str, str]) -> None:
     if not unnamed:
         return
     task, why = next(iter(unnamed.items()))
-    more = f" ({len(unnamed) - 1} more)" if len(unnamed) > 1 else ""
     flags = " ".join(f"--past {task}" for task in unnamed)
     raise Refusal(
         "rollback.irreversible",
-        f"{task} is irreversible: {why}{more}",
+        f"{task} is irreversible: {why}",
         hint=f"idumb rollback {state.phase} --to {task} stops before it; {flags} restores only its files",
         details={
             "phase": state.phase,

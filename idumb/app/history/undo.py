@@ -71,8 +71,8 @@ def _no_such(services: Services, operation: str) -> Refusal:
     offered = [f"{_operation(event)} ({_describe(services, state, event)})" for state, event in candidates]
     return Refusal(
         "undo.no-such-operation",
-        f"Operation {operation} cannot be undone now: only the newest run, rollback or undo of each phase can"
-        + (f": {'; '.join(offered)}." if offered else "."),
+        f"Operation {operation} cannot be undone now: only the newest run, rollback or undo of each phase can:"
+        f" {'; '.join(offered) or 'there is none'}.",
         hint=Action("undo") if offered else Action("log"),
         details={"operations": [_operation(event) for _, event in candidates]},
     )
