@@ -110,6 +110,14 @@ def test_a_task_is_added_and_every_other_byte_stays(project: Project) -> None:
     assert (checked.code, checked.data["tasks"]) == (0, 4)
 
 
+def test_a_task_added_to_a_phase_that_ran_is_added_to_its_run(project: Project) -> None:
+    """R-PLAN-10."""
+    assert project.execute("--no-verify").code == 0
+    added = project.quick(*MORE, "--yes", "--json")
+    assert (added.code, added.data["amendment"]["version"]) == (0, 2), added
+    assert project.statuses() == {"T1-01": "completed", "T1-07": "completed", "T1-08": "ready"}
+
+
 def test_a_task_that_makes_the_phase_invalid_is_not_written(project: Project) -> None:
     """R-PLAN-10."""
     before = (project.folder / PLAN).read_bytes()

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+from unittest.mock import Mock
+
 import pytest
 
+from idumb.cli import opened_services
+from idumb.domain.action import Answer as UserAnswer
 from tests.support import project as projects
 from tests.support.answer import Answer
 from tests.support.gitrepo import GitSandbox
@@ -154,6 +158,14 @@ def test_accept_commits_the_work_with_its_reason_and_unblocks_its_dependents(
     assert status(project)["T1-04"] == "completed"
     assert "by hand" in project.read(".planning/phases/1/1-SUMMARY.md")
     assert project.quick("accept", "T1-02", "--why", "again", "--json").error["code"] == "task.already-done"
+
+
+def test_an_answer_at_the_terminal_is_carried_out(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-ASK-1."""
+    person = Mock(interactive=True, ask=lambda asked: UserAnswer(asked.id, "accept", "pat"))
+    monkeypatch.setattr(opened_services, "_asker", lambda *_, **__: person)
+    assert project.quick("resume", "1", "--no-verify", "--json").code == 0
+    assert [status(project)[id] for id in ("T1-02", "T1-04")] == ["accepted", "completed"]
 
 
 def test_roll_back_reverts_the_task_and_those_after_it(project: Project) -> None:

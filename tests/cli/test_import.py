@@ -86,14 +86,18 @@ def halted(sandbox: GitSandbox) -> Project:
 
 def test_a_new_item_without_a_check_waits_in_the_plan_until_the_run_is_amended(prepared: Prepared) -> None:
     project = prepared.get(halted)
+    (project.folder / SOURCE).write_text(TASKS.replace("Make `b", "Please make `b"), encoding="utf-8")
+    assert project.quick("import", SOURCE, "--yes", "--json").data["next"] == ["idumb resume 7"]
+    assert project.quick("import", SOURCE, "--to", "8", "--json").error["code"] == "import.elsewhere"
     (project.folder / SOURCE).write_text(TASKS + "- [ ] T003 Make `c.txt`\n", encoding="utf-8")
     written = project.quick("import", SOURCE, "--yes", "--json")
     assert (written.code, written.data["next"]) == (0, ["idumb check-plan 7", "idumb amend 7 --from-file"]), written
+    assert project.quick("show", "T7-01", "--json").data["run"] is None  # no run has all tasks of the plan
     assert project.quick("resume", "7", "--json").code in (3, 4)
     text = project.read(PLAN).replace("- [ ] Make `c.txt`\n", "- [ ] Make `c.txt` — check: `test -s c.txt`\n")
     (project.folder / PLAN).write_text(text, encoding="utf-8")
     amended = project.quick("amend", "7", "--from-file", "--yes", "--json")
-    assert (amended.code, amended.data["version"]) == (0, 2), amended
+    assert (amended.code, amended.data["version"]) == (0, 3), amended
 
 
 class Editing:

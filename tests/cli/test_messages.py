@@ -162,18 +162,9 @@ def test_an_option_is_not_the_value_of_another(done: Project) -> None:
 
 
 def test_a_plan_without_frontmatter_is_not_in_the_way_of_the_next_command(done: Project) -> None:
-    folder = done.folder / ".planning/phases/7"
-    folder.mkdir()
-    (folder / "01-PLAN.md").write_text("# Plan\n")
+    done.repo.write(".planning/phases/7/01-PLAN.md", "# Plan\n")
     refused = done.json("check-plan", "7")
     assert (refused.error["code"], refused.error["hint"]) == ("phase.no-plan", "idumb help plan-format")
-
-
-def test_a_rollback_without_a_checkpoint_lists_them(done: Project) -> None:
-    """R-GIT-3."""
-    refused = done.json("rollback", "1")
-    assert refused.error["message"].endswith(": start, T1-01.")
-    assert [way["command"] for way in refused.object["ways"]] == ["idumb rollback 1 --to start"]
 
 
 def test_a_missing_program_of_an_agent_is_an_error_before_a_run(project: Project) -> None:

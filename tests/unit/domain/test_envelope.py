@@ -56,10 +56,6 @@ def test_a_binding_that_only_one_side_has_is_not_a_change() -> None:
     assert envelope.changes({"coder": parts_of()}, {"other": parts_of(idumb="2")}) == ()
 
 
-def test_sealing_again_without_a_change_keeps_the_digest() -> None:
-    assert envelope.seal(parts_of()) == parts_of()
-
-
 def test_an_unknown_part_is_neither_same_nor_different() -> None:
     differ, unknown = envelope.compare(parts_of(model="a"), parts_of(model=None, prompt="q"))
     assert differ == ("prompt",)
@@ -81,8 +77,3 @@ def test_a_context_with_an_unknown_file_is_unknown_and_an_empty_one_is_known() -
     assert envelope.context_digest({}) == NOTHING
     assert envelope.context_digest({"a": None, "b": "1"}) is None
     assert envelope.context_digest({"a": "1"}) != envelope.context_digest({"a": "2"})
-
-
-def test_each_part_is_named_once_and_in_order() -> None:
-    changes = [Change("a", "tools", 1, 2), Change("a", "program", 1, 2), Change("b", "program", 1, 2)]
-    assert envelope.changed_agents(changes) == ("program", "tools")
