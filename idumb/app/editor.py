@@ -61,7 +61,8 @@ def _begin(services: Services, task_name: str, by: str, flags: RunRequest, *, re
         )
         if isinstance(begun, Ending):  # a precondition does not hold, or a question comes first
             if begun.kind in (moves.READY.kind, "done"):
-                begun = Ending("halted", journal.state.tasks[task.id].reason, task.id)
+                left = journal.state.tasks[task.id]
+                begun = Ending("halted", left.reason or f"{task.id} was {left.status}", task.id)
             return run_lifecycle.close(services, journal, contract, request, begun)
     return _opened(services, journal.state, contract, begun)
 
@@ -79,7 +80,7 @@ def _startable(services: Services, contract: Contract, task_id: str, request: Ru
             hint=phase_ids.run_command(contract.phase),
         )
     last = run_lookup.latest_run(services, contract.phase)
-    if last is not None and last.contract.hash == contract.hash and task_id in last.tasks and not request.force:
+    if last is not None and last.contract.hash == contract.hash and not request.force:
         open_attempt.require_not_ended(task_id, last.tasks[task_id].status, contract.phase)
     return task
 
@@ -94,8 +95,7 @@ def _open(context: RunContext, task: Task, by: str, *, retry: bool, takes: bool)
     _require_turn(context, task)
     ready = moves.advance(context, task, takes=takes)
     if ready is not moves.READY:
-        status = context.state.tasks[task.id].status
-        return Ending("halted", f"{task.id} was {status}", task.id) if ready.kind == "done" else ready
+        return ready
     if takes:
         _take(context, left)
     attempt = runner.run_stages(context, entry.begin(context, task), pipeline.PREPARE)

@@ -9,8 +9,6 @@ from typing import TYPE_CHECKING
 from idumb.app.upkeep import doctor_machine
 from idumb.app.upkeep.install import Place
 from idumb.composition.sandboxes import LocalSandboxes
-from idumb.domain.action import Action
-from idumb.domain.errors import Refusal
 from idumb.domain.health import Check
 from idumb.domain.hosts import Host
 from idumb.git import discover
@@ -58,12 +56,7 @@ def command_folder(start: str, host: Host, *, user: bool) -> Place:
     """Where a host looks for slash commands: the user's folder, or one of the repository around `start`."""
     if not user:
         return Place(host, "project", host.project, rooted_files.HostFiles(discover.find(start).root))
-    if host.user is None:
-        raise Refusal(
-            "install.no-user-folder",
-            f"{host.title} has no fixed folder for a user's commands.",
-            hint=Action.of("install", "--host", host.name, "--project"),
-        )
+    assert host.user is not None  # noqa: S101 - one of its places has a fixed folder
     root, folder = rooted_files.user_root(host.variable, host.user)
     return Place(host, "user", folder, rooted_files.HostFiles(root))
 
@@ -71,4 +64,4 @@ def command_folder(start: str, host: Host, *, user: bool) -> Place:
 def command_folders(start: str, host: Host, *, user: bool) -> tuple[Place, ...]:
     """Every folder where one host looks for slash commands; for a user, only the fixed ones."""
     places = [place for place in host.places if place.user is not None] if user else host.places
-    return tuple(command_folder(start, place, user=user) for place in places or (host,))
+    return tuple(command_folder(start, place, user=user) for place in places)

@@ -17,7 +17,7 @@ from idumb.domain import outcome
 from idumb.domain.contract import Contract
 from idumb.domain.grant import APPROVE
 from idumb.domain.plans import graph
-from idumb.domain.plans.plan import CHECK, Plan, Task
+from idumb.domain.plans.plan import Plan, Task
 from idumb.domain.proof import evidence
 from idumb.domain.runs.event import Event
 from idumb.domain.runs.run import RunState
@@ -221,7 +221,7 @@ def _unproven(state: RunState, cards: tuple[Card, ...]) -> Iterator[tuple[str, s
             yield card.task.id, f"the task is {card.status}"
             continue
         for row in card.proofs:
-            if row["result"] != evidence.PASSED and (row["result"] in _WHY_NOT or row["proof"] == CHECK):
+            if row["result"] != evidence.PASSED:
                 yield f"{card.task.id} {row['id']}", _WHY_NOT.get(row["result"], row["result"])
     record = state.verification or {}
     for text in record.get("unproven", ()):

@@ -103,13 +103,11 @@ def attempts_of(services: Services, state: RunState, task: str) -> list[dict[str
 
 def _kept(services: Services, state: RunState, event: Event) -> list[str]:
     """Return a command that prints each file an interrupted attempt left, in the order of their names."""
-    snapshot, left_tree = event.payload.get("snapshot"), event.payload.get("left")
     base = state.tasks[event.task or ""].work.base
-    if snapshot is None or left_tree is None or base is None:
-        return []
-    changed = (change.path for change in services.trees.changes(base, left_tree) if change.new is not None)
-    existing = [path for path in changed if not paths.matches_any(path, paths.OWN_FILES)]
-    return [f"git show {shlex.quote(kept_at(services, snapshot, path))}" for path in existing]
+    changes = () if base is None else services.trees.changes(base, event.payload["left"])
+    written = (change.path for change in changes if change.new is not None)
+    existing = [path for path in written if not paths.matches_any(path, paths.OWN_FILES)]
+    return [f"git show {shlex.quote(kept_at(services, event.payload['snapshot'], path))}" for path in existing]
 
 
 _DIGEST = re.compile(r"[0-9a-f]{7,64}")

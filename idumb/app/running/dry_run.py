@@ -117,15 +117,11 @@ def _carry_over(journal: Journal, contract: Contract, newest: RunState | None) -
     if newest is None:
         return frozenset()
     events = changed_contract.events_of_carried(journal, contract, newest)
-    done = {e.task for e in events}
-    skipped = [
-        t
-        for t, task in newest.tasks.items()
-        if task.status == outcome.SKIPPED and newest.contract.hash == contract.hash and t not in done
-    ]
-    events += [journal.event("task.skipped", t, reason=newest.tasks[t].reason) for t in skipped]
+    if newest.contract.hash == contract.hash:
+        skipped = (task for task in newest.tasks.values() if task.status == outcome.SKIPPED)
+        events += [journal.event("task.skipped", task.id, reason=task.reason) for task in skipped]
     journal.write(*events)
-    return frozenset(t for t in (*done, *skipped) if t is not None)
+    return frozenset(event.task for event in events if event.task is not None)
 
 
 def _skip_unrehearsable(journal: Journal, contract: Contract, earlier: frozenset[str]) -> dict[str, str]:
@@ -156,8 +152,8 @@ def _answer(ended: _DryRun, policy: str, run: Action) -> Result:
     # A pending answer is not a failure of the run.
     verified = record is None or record["status"] in ("passed", "waiting") or record["decision"] is not None
     asked = [question for question in ran["decisions"] if question["subject"] != questions.EXHAUSTED]
-    unforeseen = next((question for question in asked if question["kind"] in _UNFORESEEN), None)
     failed = [id for id, task in ended.state.tasks.items() if task.status == outcome.FAILED]
+    unforeseen = next((question for question in asked if question["kind"] in _UNFORESEEN), None)
     waits = ran["outcome"] == "waiting" and unforeseen is None and not failed
     if waits or (ran["outcome"] == "complete" and verified):
         return Result(data, errors.EXIT_DONE, ended.result.warnings)
