@@ -156,9 +156,8 @@ def test_a_word_of_another_program_is_answered_with_the_command(done: Project) -
 
 
 def test_an_option_is_not_the_value_of_another(done: Project) -> None:
-    for word in ("--json", "--why", "--help"):
-        refused = done.json("accept", "T1-01", "--why", word)
-        assert (refused.code, refused.error["message"]) == (2, "Option '--why' requires an argument.")
+    refused = done.json("accept", "T1-01", "--why", "--json")
+    assert (refused.code, refused.error["message"]) == (2, "Option '--why' requires an argument.")
 
 
 def test_a_plan_without_frontmatter_is_not_in_the_way_of_the_next_command(done: Project) -> None:

@@ -11,7 +11,6 @@ from tests.support import run_events
 from tests.support.cases import every
 
 STARTED = {**run_events.STARTED, "tasks": [["T1-01", "d"], ["T1-02", "e"]]}
-FINISHED = dict(run_events.FINISHED)
 INTERRUPTED: dict[str, Any] = {"left": None, "touched": [], "reason": ""}
 
 
@@ -40,7 +39,7 @@ def test_an_attempt_is_open_from_its_event_on_for_its_owner() -> None:
 @every(
     "kind, payload",
     [
-        ("attempt.finished", FINISHED),
+        ("attempt.finished", dict(run_events.FINISHED)),
         ("attempt.interrupted", INTERRUPTED),
         ("attempt.started", {"base": "t", "snapshot": "s"}),
         ("task.skipped", {}),
@@ -55,4 +54,4 @@ def test_every_end_of_the_attempt_closes_it(kind: str, payload: dict[str, Any]) 
 def test_the_editor_may_still_change_guarded_files_after_the_run_continued() -> None:
     """R-ADAPT-7: git's own files are compared with their record again, whatever commands ran in between."""
     assert state_after(("run.resumed", {})).guarded.unchecked
-    assert not state_after(("attempt.finished", FINISHED), ("run.resumed", {})).guarded.unchecked
+    assert not state_after(("attempt.finished", dict(run_events.FINISHED)), ("run.resumed", {})).guarded.unchecked
