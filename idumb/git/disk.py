@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import errno
 import os
-import stat
 from collections.abc import Iterable
 
 from idumb.domain import errors
@@ -69,8 +68,9 @@ def force_below(root: str, paths: Iterable[str]) -> None:
     for place in places:
         while len(place) > len(root) and (place := os.path.dirname(place)) not in folders:
             folders[place] = None
-    force(place for place in places if _is_file(place))
-    force(folder for folder in folders if os.path.isdir(folder))
+    # A link has no bytes of its own, and a pipe would block until a writer comes.
+    force(place for place in places if os.path.isfile(place) and not os.path.islink(place))
+    force(filter(os.path.isdir, folders))
 
 
 def force_objects(folder: str, names: Iterable[str]) -> None:
@@ -78,11 +78,3 @@ def force_objects(folder: str, names: Iterable[str]) -> None:
     paths = [place for name in names if os.path.exists(place := f"{folder}/{name[:2]}/{name[2:]}")]
     force(paths)
     force({folder, *map(os.path.dirname, paths)} if paths else ())
-
-
-def _is_file(path: str) -> bool:
-    """Skip links, which have no bytes of their own, and pipes, which would block until a writer comes."""
-    try:
-        return stat.S_ISREG(os.lstat(path).st_mode)
-    except OSError:
-        return False

@@ -11,13 +11,12 @@ import signal
 import stat
 import subprocess
 import tempfile
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from idumb.domain import errors
 from idumb.git import discover
-from idumb.system import atomic_write, programs
+from idumb.system import atomic_write, process_end, process_tree, programs
 
 # Variables by which users identify themselves or choose a configuration; any other GIT_* could redirect git.
 _KEPT = frozenset(
@@ -153,8 +152,6 @@ def version(root: str) -> str:
 
 def with_hooks(root: str, arguments: Sequence[str], variables: Mapping[str, str]) -> Result:
     """Run a command in a checkout, with hooks. It is over when git ends; what a hook left running can be found."""
-    from idumb.system import process_end, process_tree
-
     process_end.adopt_orphans()
     variables = {**variables, process_tree.PROCESS_COOKIE: f"hooks-{os.getpid()}"}
     words = [*_ALWAYS, *_DURABLE, *arguments]
@@ -231,16 +228,9 @@ def _started(
     """Start git, and end it if its user fails. A program that ends in another thread does not take it along."""
     command, options = [path(root), *words], {"stdin": subprocess.DEVNULL, "cwd": root, **options}
     options |= {"env": {**environment(root), **variables}, "start_new_session": True}
-    running: dict[str, int] = {}
-    if threading.active_count() == 1:
+    with process_end.spawning:
         process = subprocess.Popen(command, **options)
-    else:
-        from idumb.system import process_end
-
-        running = process_end.running
-        with process_end.spawning:
-            process = subprocess.Popen(command, **options)
-            running[f"git {process.pid}"] = process.pid
+        process_end.running[f"git {process.pid}"] = process.pid
     try:
         with process:
             try:
@@ -249,7 +239,7 @@ def _started(
                 _stop(process)
                 raise
     finally:
-        running.pop(f"git {process.pid}", None)
+        process_end.running.pop(f"git {process.pid}", None)
 
 
 def _stop(process: subprocess.Popen[bytes]) -> None:

@@ -144,8 +144,7 @@ class GitHistory:
         for variable in ("GIT_COMMITTER_IDENT", "GIT_AUTHOR_IDENT"):
             result = git_program.read(self._worktree.root, ["var", variable])
             if result.status != 0:
-                lines = [line for line in result.words.splitlines() if line.startswith(("fatal:", "error:"))]
-                return (lines[0] if lines else result.words).removeprefix("fatal: ")
+                return result.words.rpartition("\n")[2].removeprefix("fatal: ")
         return None
 
     def head_tree(self) -> str:
@@ -231,10 +230,7 @@ class GitHistory:
 
         If `base` was pruned after history was rewritten, go back to the first commit.
         """
-        head = open_repository.head_of(self.repository)
-        if head is None:
-            return ()
-        walker = self.repository.walk(head, SortMode.TOPOLOGICAL)
+        walker = self.repository.walk(open_repository.head_of(self.repository), SortMode.TOPOLOGICAL)
         if base is not None and base in self.repository:  # otherwise it was pruned, and hides no commit
             walker.hide(base)
         rows = (

@@ -137,8 +137,6 @@ class GitTrees(Snapshots):
 
     def changes_outside(self, old: str, new: str) -> tuple[Change, ...]:
         """Return the paths outside the project's folder that differ; each begins with `../`. None for the top."""
-        if not self.paths.folder:
-            return ()
         changed = tree_objects.changes(self.repository, old, new)
         return self.paths.rows_to_project(change for change in changed if not self.paths.contains(change.path))
 

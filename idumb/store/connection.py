@@ -160,13 +160,10 @@ class Database:
         return self._connection
 
     def _opened(self, *, create: bool) -> sqlite3.Connection | None:
-        if self._is_absent():
-            if not os.path.isdir(self._common_dir):
+        if self._is_absent() and not self._was_made_meanwhile():
+            if not create:
                 return None
-            if not self._was_made_meanwhile():
-                if not create:
-                    return None
-                self._begin()
+            self._begin()
         connection = _connect(self.path)
         try:
             self._prepare(connection)
@@ -258,7 +255,7 @@ class Database:
             # Neither refs nor the same folder: another repository replaced one that idumb knew.
             with contextlib.suppress(OSError):
                 backups.set_aside(self.backups.folder, "kept")
-        private_folders.make(self.folder)
+        private_folders.make(self.folder, root=self._common_dir)
         # SQLite gives its journal the mode of the database, so set the mode before SQLite sees the file.
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
 
