@@ -130,6 +130,15 @@ def test_a_change_is_noticed_though_size_time_and_inode_are_as_before(sandbox: G
     assert run.guarded_changes(before, files.digests()) == ("~/gitconfig", "~/two/pre-commit")
 
 
+def test_a_hook_that_is_a_link_changes_with_its_target(sandbox: GitSandbox, home: Path) -> None:
+    sandbox.link(".git/hooks/pre-commit", str(home / "hook"))
+    files = guarded_files.GuardedFiles(discover.find(str(sandbox.root)))
+    for text in ("true", "false"):
+        before = files.digests()
+        (home / "hook").write_text(text)
+        assert run.guarded_changes(before, files.digests()) == (".git/hooks/pre-commit",)
+
+
 def test_other_files_beside_hooks_in_the_tree_are_ordinary_files(sandbox: GitSandbox, home: Path) -> None:
     assert changed(sandbox, home, "tools/build.sh", setup="[core]\n\thooksPath = tools\n") == []
     assert changed(sandbox, home, "tools/pre-commit.sample") == []

@@ -26,7 +26,8 @@ def test_a_hook_that_reformats_changes_the_commit_and_no_file_of_the_user(
     """What it made is on disk before the branch moves."""
     forced = list[str]()
     monkeypatch.setattr(disk, "force_objects", lambda _, oids: forced.extend(oids))
-    hook(repo, "tr a-z A-Z < b > c; mv c b; echo more > d; git add b d")
+    repo.git("symbolic-ref", "refs/remotes/origin/HEAD", "refs/remotes/origin/main")  # as in every clone
+    hook(repo, "git for-each-ref && tr a-z A-Z < b > c; mv c b; echo more > d; git add b d")
     tree = work(repo, {"b": "abc\n"})
     before = repo.ledger()
     made = make(history, tree)

@@ -278,9 +278,10 @@ def test_a_freed_run_keeps_what_it_must_and_git_removes_the_rest(source: GitSand
     run.history.keep_ref(f"{RUN}T1/1/meanwhile/x", source.git("rev-parse", "HEAD"))
     run.fold()
     run.tasks(2)
+    run.trees.keep_blobs(f"{RUN}reports", {"1.md": run.trees.store(b"report")}, "reports")
     for _ in range(2):
         run.history.free(RUN, is_record)
-        assert run.history.refs(RUN).keys() == {f"{RUN}plans"}
+        assert run.history.refs(RUN).keys() == {f"{RUN}plans", f"{RUN}reports"}
         assert source.refs("refs/idumb/").keys() == {f"{WORKTREE}/done/r", f"{WORKTREE}/head"}
     source.git("gc", "--quiet", "--prune=now")
     assert source.try_git("cat-file", "-e", run.kept[f"{RUN}T1/1/base"]).returncode == 1

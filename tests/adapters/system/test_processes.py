@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from idumb.system import child_process, process_end, process_tree, supervision
+from idumb.system import child_process, process_end, process_tree, signals, supervision
 from tests.support import python
 from tests.support.cases import every
 from tests.support.ended import has_ended
@@ -55,6 +55,23 @@ def test_output_and_exit_code_come_from_the_process(tmp_path: Path) -> None:
     assert not finished.output.truncated
     apart = run("echo out; echo err >&2", tmp_path, separate_errors=True)
     assert (apart.output.text(), apart.errors and apart.errors.text()) == ("out\n", "err\n")
+
+
+def test_exit_codes_count_although_the_parent_ignored_the_ends_of_its_children(tmp_path: Path) -> None:
+    before = signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+    try:
+        signals.keep_exit_codes()
+        assert run("exit 3", tmp_path).exit_code == 3
+    finally:
+        signal.signal(signal.SIGCHLD, before)
+
+
+def test_a_program_cannot_remove_the_mark_of_its_ancestors() -> None:
+    words = "from idumb.system import process_tree as t; print(t.own_mark(), [m.who for m in t.marks_above()][0])"
+    script = f'env -u IDUMB_PLACE {sys.executable} -c "$0"; exit $?'
+    marked = {**os.environ, "IDUMB_PLACE": "r@/p", "IDUMB_ROLE": "builder", "IDUMB_TASK": "T1-01"}
+    said = subprocess.run(["sh", "-c", script, words], env=marked, capture_output=True, text=True, check=True).stdout
+    assert said == "None the builder of T1-01\n"
 
 
 def test_a_missing_program_is_a_system_error(tmp_path: Path) -> None:
