@@ -84,8 +84,6 @@ class LogBackups:
         """Copy the log, which ends with event `seq`, forced to disk; remove the oldest. OSError and sqlite3.Error."""
         user_folders.prepare(*self._parts)
         path = os.path.join(self.folder, f"{seq:012d}{_ENDING}")
-        if os.path.exists(path):
-            return
         for name in os.listdir(self.folder):
             if name.endswith(_PART) and name < os.path.basename(path):  # its command was killed, or the disk was full
                 with contextlib.suppress(OSError):

@@ -30,7 +30,6 @@ from idumb.system import machine, private_folders
 BUSY_SECONDS = 20.0
 LIMIT = 16 * 1024 * 1024
 """Of databases up to this many bytes, the tables and the links of events are checked when they are opened."""
-_NOTHING: list[Row] = []
 _WANTED_PRAGMAS = {"journal_mode": "truncate", "synchronous": 2, "trusted_schema": 0}
 
 _FIX = "idumb doctor --fix"
@@ -52,8 +51,6 @@ _ANSWERS = {
     sqlite3.SQLITE_IOERR: ("store.io", "the disk failed under the event log", "check the disk, then run: idumb resume"),
     sqlite3.SQLITE_CANTOPEN: ("store.file", "the event log cannot be opened", "check owner and mode of its folder"),
 }
-_RAW = (sqlite3.Error, UnicodeDecodeError, OSError)
-"""Errors of SQLite and the system, which `translated` puts in words."""
 
 T = TypeVar("T")
 
@@ -65,7 +62,7 @@ class Database:
         self,
         common_dir: str,
         kept_refs: Callable[[], bool] = lambda: False,
-        may_create: Callable[[str], None] | None = None,
+        may_create: Callable[[str], None] = lambda _: None,
         *,
         backed_up: bool = True,
     ) -> None:
@@ -99,7 +96,7 @@ class Database:
 
     def rows(self, query: str, arguments: Sequence[Any] = ()) -> list[Row]:
         """Return the rows of a query; none if there is no database yet."""
-        return self.read(lambda db: db.execute(query, arguments).fetchall(), _NOTHING)
+        return self.read(lambda db: db.execute(query, arguments).fetchall(), list[Row]())
 
     def write(self, transaction: Callable[[sqlite3.Connection], T]) -> T:
         """Run `transaction` inside BEGIN IMMEDIATE and commit it durably: on return it is on disk.
@@ -249,8 +246,7 @@ class Database:
 
     def _begin(self) -> None:
         """Make an empty file. StoreError if no log may be created here."""
-        if self._may_create is not None:
-            self._may_create(self.folder)
+        self._may_create(self.folder)
         if self._recorded() is not None:
             # Neither refs nor the same folder: another repository replaced one that idumb knew.
             with contextlib.suppress(OSError):
@@ -317,7 +313,7 @@ def translated(path: str) -> Iterator[None]:
     """Raise StoreError, with the next step, in place of errors of SQLite and the system."""
     try:
         yield
-    except _RAW as error:
+    except (sqlite3.Error, UnicodeDecodeError, OSError) as error:
         raise _translate(path, error) from error
 
 

@@ -163,7 +163,7 @@ def restore(database: Database, recovery: Recovery, clock: Clock) -> str:
         os.replace(fresh, database.path)
         atomic_write.sync_folder(database.folder)
         newer = itertools.takewhile(lambda path: path != recovery.backup, database.backups.paths())
-        for damaged in newer:  # they would count as the newest ones, and none is written under a number that exists
+        for damaged in newer:  # they would count as the newest ones
             backups.set_aside(damaged, "damaged")
         with contextlib.closing(sqlite3.connect(database.path)) as restored:
             database.backups.back_up(restored, newest.seq)  # else the next loss would lose this repair

@@ -59,7 +59,7 @@ class SqliteEventLog:
         clock: Clock,
         *,
         owner: str | None = None,
-        redactor: Callable[[], Redactor] | None = None,
+        redactor: Callable[[], Redactor] = Redactor,
     ) -> None:
         """`worktree` names the project; `owner` the working tree, whose fencing token counts (default: `worktree`).
 
@@ -84,7 +84,7 @@ class SqliteEventLog:
         """
         if not events:
             return ()
-        payloads = _payloads(events, None if self._redactor is None else self._redactor())
+        payloads = _payloads(events, self._redactor())
         encoded = tuple(zip(events, payloads, strict=True))
         rows = self.database.write(functools.partial(self._insert, encoded, operation, fence, expected))
         kinds = [new.kind for new in events]
@@ -224,14 +224,14 @@ class SqliteEventLog:
         return str(last[event_chain.HASH])
 
 
-def _payloads(events: Sequence[NewEvent], redactor: Redactor | None) -> list[str]:
+def _payloads(events: Sequence[NewEvent], redactor: Redactor) -> list[str]:
     """Return the canonical text of each payload, without known secrets."""
     for new in events:
         if new.kind not in event.KINDS:
             raise ValueError(f"no such kind of event: {new.kind}")
     texts = [canonical_json.encode(dict(new.payload)).decode("ascii") for new in events]
     # Most events hold no secret, so that one scan of all of them is enough.
-    if redactor is None or not redactor.holds("\n".join(texts)):
+    if not redactor.holds("\n".join(texts)):
         return texts
     return [_redacted(new, redactor) if redactor.holds(text) else text for new, text in zip(events, texts, strict=True)]
 
