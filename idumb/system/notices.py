@@ -5,6 +5,7 @@ python -m idumb.system.notices < MESSAGE
 
 from __future__ import annotations
 
+import contextlib
 import json
 import subprocess
 import sys
@@ -65,10 +66,8 @@ def _desktop(words: str) -> list[str]:
 
 def _run(command: list[str], body: bytes) -> None:
     """Run a program with the notice on its standard input. A missing one changes nothing."""
-    try:
+    with contextlib.suppress(OSError, subprocess.TimeoutExpired):
         subprocess.run(command, input=body, timeout=_SECONDS, check=False, capture_output=True)
-    except (OSError, subprocess.TimeoutExpired):
-        pass
 
 
 def _post(url: str, body: bytes) -> None:
@@ -76,11 +75,8 @@ def _post(url: str, body: bytes) -> None:
 
     for pause in (*_PAUSES, None):
         asked = request.Request(url, body, {"Content-Type": "application/json"})  # noqa: S310 - the user's own address
-        try:
-            with request.urlopen(asked, timeout=_SECONDS):  # noqa: S310
-                return
-        except OSError:  # also an answer that refuses it
-            pass
+        with contextlib.suppress(OSError), request.urlopen(asked, timeout=_SECONDS):  # noqa: S310
+            return
         if pause is not None:
             time.sleep(pause)
 

@@ -197,10 +197,8 @@ def _collect(cookie: str, before: frozenset[int]) -> None:
 def _reap(pids: Iterable[int]) -> None:
     """Collect adopted children that have ended, so that they do not remain zombies."""
     for pid in pids:
-        try:
+        with contextlib.suppress(ChildProcessError):
             os.waitpid(pid, os.WNOHANG)
-        except ChildProcessError:
-            pass
 
 
 def end_groups(pids: Iterable[int]) -> None:
@@ -218,10 +216,8 @@ def end_groups(pids: Iterable[int]) -> None:
 
 def send(pids: Iterable[int], number: int) -> None:
     for pid in pids:
-        try:
+        with contextlib.suppress(ProcessLookupError, PermissionError):
             os.kill(pid, number)
-        except (ProcessLookupError, PermissionError):
-            pass
 
 
 def send_group(group: int, number: int) -> bool:

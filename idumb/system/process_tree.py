@@ -43,10 +43,8 @@ def children(pid: int | None = None) -> list[int]:
     process = pid or "self"
     pids: list[int] = []
     for thread in _threads(process):
-        try:
+        with contextlib.suppress(OSError):  # the thread has ended; its children have another parent
             pids.extend(map(int, _read(f"/proc/{process}/task/{thread}/children").split()))
-        except OSError:  # the thread has ended; its children have another parent
-            pass
     return pids
 
 
@@ -140,11 +138,9 @@ def environment_of(pid: int) -> bytes:
     except OSError:
         pass
     for thread in _threads(pid):
-        try:
+        with contextlib.suppress(OSError):
             if thread != str(pid) and (content := _read(f"/proc/{pid}/task/{thread}/environ")):
                 return content
-        except OSError:
-            pass
     return b""
 
 
@@ -242,12 +238,10 @@ def commands(pid: int) -> list[list[str]]:
     import psutil
 
     lines: list[list[str]] = []
-    try:
+    with contextlib.suppress(psutil.Error):
         for child in psutil.Process(pid).children():
             with contextlib.suppress(psutil.Error):
                 lines.append(child.cmdline())
-    except psutil.Error:
-        pass
     return [line for line in lines if line]
 
 
