@@ -157,7 +157,7 @@ def repository(worktree: Worktree) -> CheckedRepository:
             opened.lookup_reference("HEAD")
     except (pygit2.GitError, KeyError, ValueError) as problem:
         words = str(problem)
-        if "owner" in words or "owned by" in words:
+        if "owned by" in words:
             words = f"{worktree.root} belongs to another user, and git does not trust it"
             hint = "git status  (it names the missing safe.directory entry)"
             raise errors.Refusal("git.ownership", words, hint=hint) from problem

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
 import re
@@ -62,14 +63,11 @@ class GitTrees(Snapshots):
         files = {path: path_state.entry_below(root, path) for path in names}
         self.repository.see_packs()
         new = {p: e.oid for p, e in files.items() if e and not tree_objects.is_stored(self.repository, e.oid)}
-        is_odd = any(e is None and os.path.lexists(os.path.join(root, path)) for path, e in files.items())
-        try:
-            stored = tree_objects.store(functools.partial(git_program.change, root), [*new])
-        except errors.Refusal:
-            is_odd = True
-        if is_odd or stored != [*new.values()]:  # a folder or a link, or it changes just now
-            return self.scan(paths)
-        return tree_objects.put(self.repository, tree_objects.EMPTY_TREE, files)
+        if not any(e is None and os.path.lexists(os.path.join(root, path)) for path, e in files.items()):
+            with contextlib.suppress(errors.Refusal):
+                if tree_objects.store(functools.partial(git_program.change, root), [*new]) == [*new.values()]:
+                    return tree_objects.put(self.repository, tree_objects.EMPTY_TREE, files)
+        return self.scan(paths)  # there is a folder or a link, or one changes just now
 
     def snapshot(self, ref: str, reason: str, also: Iterable[str] = ()) -> Snapshot:
         """Store a `scan`, the index and HEAD under the name `ref`, and read it back."""
