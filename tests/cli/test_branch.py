@@ -46,6 +46,7 @@ def test_an_impossible_branch_is_refused_before_anything_changes(sandbox: GitSan
     project = _project(sandbox)
     sandbox.git("branch", "taken", "HEAD~1")
     sandbox.git("branch", "deep/below")
+    sandbox.git("worktree", "add", "-q", "-b", "used", str(sandbox.root.parent / "used"))
     _dirty(sandbox)
     before = sandbox.ledger()
     for name, code in (
@@ -53,6 +54,7 @@ def test_an_impossible_branch_is_refused_before_anything_changes(sandbox: GitSan
         ("a..b", "git.branch-name"),
         ("taken/below", "git.branch-exists"),
         ("deep", "git.branch-exists"),
+        ("used", "git.branch-exists"),
     ):
         answer = run(project, "--branch", name)
         assert (answer.code, answer.error["code"]) == (4, code), answer

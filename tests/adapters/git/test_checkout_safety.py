@@ -384,14 +384,18 @@ def test_a_checkout_is_outside_the_repository_and_below_no_manifest(
 def test_checkouts_of_a_deleted_repository_go_a_month_after_their_last_use(
     repository: GitSandbox, tmp_path: Path
 ) -> None:
-    """Not those of one that still exists, however old they are."""
+    """Not those of one that still exists, however old they are, and not beside what is not ours."""
     other = GitSandbox.create(tmp_path / "other")
     kept, left = (Path(places.folder_of(discover.find(str(each.root)))) for each in (repository, other))
     for each in (repository, other):
         pool.take(discover.find(str(each.root))).close()
     shutil.rmtree(other.root)
-    for days, exists in ((29, True), (31, False)):
+    for days, beside, exists in ((29, [], True), (31, ["mine.txt"], True), (32, [], False)):
+        for name in beside:
+            (left / name).touch()
         for place in (kept, left):
             os.utime(place / "repository", (0, clock.nanoseconds() / 1e9 - days * 24 * 3600))
         pool.take(discover.find(str(GitSandbox.create(tmp_path / f"third{days}").root))).close()
         assert (kept.exists(), left.exists()) == (True, exists)
+        for name in beside:
+            (left / name).unlink()

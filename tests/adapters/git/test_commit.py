@@ -221,6 +221,10 @@ def test_the_branch_moves_only_from_the_expected_commit(repo: GitSandbox, histor
     assert repo.head() == other
     assert repo.status() == [" M a"]
     assert repo.ledger().changed_paths(before) == []
+    repo.git("branch", "other", base)
+    repo.git("symbolic-ref", "HEAD", "refs/heads/other")
+    assert "HEAD is on other" in history.advance("main", str(made.commit), base, "T1-01")
+    assert repo.head() == base
 
 
 def test_what_the_user_staged_stays_staged(sandbox: GitSandbox, history: GitHistory) -> None:

@@ -141,6 +141,8 @@ def test_of_an_owner_that_cannot_be_seen_from_here_the_lock_decides(
     change_card(tmp_path, change)
     opened = OpenedLog(tmp_path)
     assert (opened.owner.holder() or {})["standing"] == owner_card.ELSEWHERE
+    with refusing("lock.elsewhere"):
+        opened.owner.acquire("other")
     holder.kill()
     holder.communicate()
     assert opened.owner.holder() is None
@@ -157,6 +159,8 @@ def test_a_lock_without_a_readable_owner_file_is_still_a_lock(tmp_path: Path) ->
     (tmp_path / "idumb/worktrees/main/owner.json").write_text("{")
     with refusing("lock.held"):
         OpenedLog(tmp_path).owner.acquire("second")
+    with refusing("lock.held"), ownership.held_all(str(tmp_path / "idumb")):
+        pass
 
 
 def test_a_failed_store_releases_the_lock(tmp_path: Path) -> None:
