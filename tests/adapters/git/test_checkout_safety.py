@@ -117,6 +117,21 @@ def test_a_folder_that_is_replaced_by_files_of_the_user_is_left_alone(
     assert [{path: (place / path).read_text() for path in own} for place in places_of_user] == [own]
 
 
+def test_a_place_that_leads_to_files_of_the_user_is_left_alone(
+    repository: GitSandbox, checkout: Checkout, tmp_path: Path
+) -> None:
+    root, users = show(checkout, repository), tmp_path / "user"
+    users.mkdir()
+    (users / "precious.txt").write_text("mine\n")
+    root.rename(users / root.name)
+    root.parent.rename(tmp_path / "moved")
+    root.parent.symlink_to(users)
+    checkout.renew()
+    with pytest.raises(Refusal, match="something else is in its place"):
+        show(checkout, repository)
+    assert (users / "precious.txt").read_text() == "mine\n"
+
+
 def test_a_builder_that_moves_its_checkout_is_a_refusal(
     repository: GitSandbox, checkout: Checkout, tmp_path: Path
 ) -> None:
