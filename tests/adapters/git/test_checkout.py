@@ -100,11 +100,16 @@ def test_an_attempt_that_starts_anew_gets_the_same_tree_without_what_the_last_on
     assert shown(checkout) == {".gitignore": b"build\n", "a.txt": b"a\n"}
 
 
-def test_a_declared_file_that_is_cached_is_what_a_task_starts_from(sandbox: GitSandbox, proof: Take) -> None:
-    sandbox.commit_with({"a.txt": "a\n", ".gitignore": "cache\n"})
-    checkout = proof(BUILD, is_cached=lambda path: path == "cache")
-    (show(checkout, sandbox) / "cache").write_text("made\n")
-    assert checkout.with_ignored(tree(sandbox), ["cache"]) == checkout.trees.scan(["cache"]) != tree(sandbox)
+def test_a_declared_file_that_is_cached_or_provided_is_what_a_task_starts_from(
+    sandbox: GitSandbox, proof: Take
+) -> None:
+    sandbox.commit_with({"a.txt": "a\n", ".gitignore": "cache\nlent\n"})
+    sandbox.write("lent/x", "of the user\n")
+    checkout = proof(BUILD, is_cached=lambda path: path == "cache", provided=("lent",), limit=1 << 20)
+    root, paths = show(checkout, sandbox), ["cache", "lent/x"]
+    (root / "cache").write_text("made\n")
+    assert checkout.with_ignored(tree(sandbox), paths) == checkout.trees.scan(paths) != tree(sandbox)
+    assert (root / "lent/x").exists()
 
 
 @pytest.mark.parametrize("control", [False, True])
