@@ -64,6 +64,16 @@ def test_a_guided_task_completes_and_the_summary_names_a_check_that_passed_befor
     assert "Passed before the work, and so does not show that the work was done: AC-1" in summary(project)
 
 
+def test_what_passed_before_is_named_although_a_hook_changed_the_work(project: Project) -> None:
+    """Then the checks run once more, on the commit."""
+    steps = [write("a.txt", "one\n")]
+    project.plan([task("T1-01", files="create `a.txt`", criteria=criteria("it holds — check: `true`"), steps=steps)])
+    project.repo.write(".git/hooks/pre-commit", HOOK, mode=0o755)
+    assert execute(project).code == 0
+    assert project.read("a.txt") == "one\nhooked\n"
+    assert "does not show that the work was done: AC-1" in summary(project)
+
+
 def test_a_strict_task_does_not_complete_if_a_criterion_was_proven_before(project: Project) -> None:
     lines = ("a — check: `true`", f"b — check: `{DONE}`", "c — keeps: `test -e README.md`")
     steps = [write("a.txt", "one\n")]

@@ -72,7 +72,7 @@ def _prove_tree(context: RunContext, attempt: Attempt) -> tuple[Attempt, Sequenc
     """
     attempt = task_checks.run_controls(context, attempt)
     try:
-        checked: Sequence[Evidence] = [*task_checks.check_after(context, attempt, attempt.proven or attempt.candidate)]
+        return attempt, _checked(context, attempt, attempt.proven or attempt.candidate)
     except Refusal as refusal:
         if refusal.code != NOT_PREPARED:
             raise
@@ -80,11 +80,15 @@ def _prove_tree(context: RunContext, attempt: Attempt) -> tuple[Attempt, Sequenc
         again = f"idumb execute-phase {context.contract.phase}"
         unprepared = FailureMessage(failures.NOT_PREPARED, refusal.message, correct, again)
         return replace(attempt, failure=unprepared).ended(outcome.ERRORED, unprepared.message), ()
-    checked = _with_places_of_machine(context, attempt, checked)
-    if any(e.result == evidence.FAILED and e.subject.startswith("invariant ") for e in checked):
-        state, task = context.state, attempt.task.id
-        checked = task_checks.explain(context.services, context.checks, state, checked, task, attempt.base)
-    return attempt, task_checks.with_controls(attempt, checked)
+
+
+def _checked(context: RunContext, attempt: Attempt, tree: str) -> Sequence[Evidence]:
+    """Run the checks of an attempt on a tree; their evidence says what makes it weaker, and what broke an invariant."""
+    checked = _with_places_of_machine(context, attempt, [*task_checks.check_after(context, attempt, tree)])
+    checked = task_checks.explain(
+        context.services, context.checks, context.state, checked, attempt.task.id, attempt.base
+    )
+    return task_checks.with_controls(attempt, checked)
 
 
 NOT_PREPARED = "checkout.prepare"
@@ -319,7 +323,7 @@ def _committed_by_user(context: RunContext, attempt: Attempt) -> tuple[str, ...]
 
 def prove_again(context: RunContext, attempt: Attempt, tree: str) -> Attempt:
     """Run the checks again on another tree than before. Their results replace the earlier ones."""
-    checked = tuple(task_checks.check_after(context, attempt, tree))
+    checked = _checked(context, attempt, tree)
     context.checks.end_processes()
     subjects = {e.subject for e in checked}
     kept = (e for e in attempt.evidence if e.subject not in subjects)

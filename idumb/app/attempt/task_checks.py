@@ -72,10 +72,10 @@ def explain(
 
     `task` is the task of the attempt and `base` its base; without them, it is the evidence at the end of a run.
     """
-    before = task_base.tree_between_attempts(services, state, base) if task else ""
 
     def words(proof: Evidence) -> str:
         check = Check(proof.subject, proof.text, str(proof.command))
+        before = task_base.tree_between_attempts(services, state, base) if task else ""
         earlier = _result(services, checks, [check], before) if before else evidence.FAILED
         if earlier in (evidence.ERRORED, evidence.TIMED_OUT):
             return f"it {earlier} before {task}, so what broke it is unknown"

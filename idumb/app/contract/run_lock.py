@@ -30,7 +30,6 @@ from idumb.domain.plans import phase_ids
 from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import gate_table
 from idumb.domain.runs.run import RunState
-from idumb.domain.settings import Settings
 
 CONFIGURATION = ".idumb/config.yaml"
 POLICY = ".idumb/policy/tools.yaml"
@@ -159,15 +158,11 @@ def _require_same_files(context: RunContext, *, keeps_plan: bool = False) -> Non
         shows = Action.of("check-plan", context.state.phase, "--diff")
         words = f"{wording.listed(changed)} changed; this run keeps the plan that it started with"
         context.tell_once(edit, f"{words}. {shows} shows the change.")
-    compared = (settings, services.settings)
-    if settings != services.settings and len({_settings_digest(context, each) for each in compared}) > 1:
+    governing = [contracts.governing_settings(context.contract.plans, each) for each in (settings, services.settings)]
+    if governing[0].digest() != governing[1].digest():
         raise _contract_refusal(context, "configuration", [CONFIGURATION])
     if policy.digest != services.policy.digest:
         raise _contract_refusal(context, "policy", [path for path, _ in services.policy.sources] or ["the policy"])
-
-
-def _settings_digest(context: RunContext, settings: Settings) -> str:
-    return contracts.governing_settings(context.contract.plans, settings).digest()
 
 
 def _contract_refusal(context: RunContext, part: str, changed: Sequence[str]) -> Refusal:
