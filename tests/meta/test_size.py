@@ -7,7 +7,7 @@ from tests.meta import size
 BUDGETS = {
     "domain": 7_871,
     "markdown": 6_349,
-    "app, engine rooms": 6_844,
+    "app, engine rooms": 6_842,
     "app, use cases": 7_880,
     "composition": 670,
     "cli, views": 4_189,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_940
+TESTS = 62_958
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -220,6 +220,14 @@ def test_a_save_of_the_user_while_a_person_judges_the_work_is_a_question() -> No
     assert (run.asker.asked[-1].subject, run.repository.files["A"]) == ("delivery", b"mine")
 
 
+@every("choice, status", [("yes", "completed"), ("no", "failed")])
+def test_a_person_who_validates_a_task_decides(choice: str, status: str) -> None:
+    run = EngineRun(task("A", validator=HUMAN))
+    assert (run.run().kind, run.commits()) == ("waiting", [])
+    run.answer(choice).run(max_attempts=1)
+    assert run.status() == {"A": status}
+
+
 def test_the_attempt_after_a_rejected_one_starts_from_its_own_work() -> None:
     def work(request: AgentRequest, files: Files) -> None:
         files["README"] += b"%d" % request.attempt
