@@ -68,6 +68,12 @@ def test_what_cannot_be_set_is_refused_and_nothing_is_written(project: Project) 
         assert project.json("config", "set", name, value).error["code"] == code
         assert (project.folder / PLACE).read_text(encoding="utf-8") == text
     assert "run.max_attempts" in project.json("config", "set", "run.max_atempts", "3").error["message"]
+    block = b"git:\n  hooks: |\n    a\n"
+    texts = {b"git: \xff\n": "config.invalid", b"git: 5\n": "config.not-editable", block: "config.not-editable"}
+    for data, code in texts.items():
+        (project.folder / PLACE).write_bytes(data)
+        assert project.json("config", "set", "git.hooks", "true").error["code"] == code
+        assert (project.folder / PLACE).read_bytes() == data
 
 
 def test_an_unfinished_run_is_named_if_it_cannot_continue_with_the_new_setting(prepared: Prepared) -> None:

@@ -110,6 +110,9 @@ def test_a_phase_is_inserted_between_lines_that_keep_their_ends() -> None:
     text = "# Roadmap\n\n## Phase 1: Ground\r\n\r\nDig.\n\n## Phase 2: Walls\n"
     more = phases.with_phase(text, "1.1", "Ditch", "", "1")
     assert more == text.replace("## Phase 2", "## Phase 1.1: Ditch\r\n\r\n## Phase 2")
+    tight = "# Roadmap\n## Phase 1: Ground\nDig.\n## Phase 2: Walls\n"
+    more = phases.with_phase(tight, "1.1", "Ditch", "", "1")
+    assert more == tight.replace("## Phase 2", "\n## Phase 1.1: Ditch\n\n## Phase 2")
 
 
 def test_a_phase_is_inserted_after_the_item_if_there_is_no_heading() -> None:

@@ -28,10 +28,12 @@ def test_a_new_file_begins_with_its_title() -> None:
     assert phase_documents.updated("", "Phase 2: Greet", ASKED[:1], {}).startswith("# Phase 2: Greet\n\n## Questions")
 
 
-def test_more_questions_go_to_the_end_of_the_section_and_not_of_the_file() -> None:
-    text = phase_documents.updated("", "T", ASKED, {}) + "\n## Mine\n\nmy words\n"
+@every("tail", ["", "\n", "\n## Mine\n", "\n\n## Mine\n\nmy words\n"])
+def test_more_questions_go_to_the_end_of_the_section_and_not_of_the_file(tail: str) -> None:
+    text = phase_documents.updated("", "T", ASKED, {}).rstrip("\n") + tail
     more = phase_documents.updated(text, "T", [Question("Q-3", "And then?")], {})
-    assert more.endswith("\n## Mine\n\nmy words\n")
+    assert more.endswith(tail)
+    assert more.startswith(text.removesuffix(tail))
     assert [q.id for q in phase_documents.questions_in(more)] == ["Q-1", "Q-2", "Q-3"]
 
 
@@ -82,12 +84,8 @@ def test_a_question_is_not_repeated_and_numbers_continue() -> None:
 
 def test_the_default_questions_omit_what_the_texts_answer() -> None:
     empty = [text for text, _ in standard_questions("## Phase 2: Greet", "", "")]
-    full = [
-        text
-        for text, _ in standard_questions(
-            "## Phase 2: Greet\n\nAll", "## How it is checked\n\n- make test\n", "REQ-1: x"
-        )
-    ]
+    checked = "## How it is checked\n\n- make test\n"
+    full = [text for text, _ in standard_questions("## Phase 2: Greet\n\nAll", checked, "REQ-1: x")]
     assert empty[0] == "What is true when this phase is done?"
     assert set(full) & set(empty) == set(empty[2:3] + empty[4:])
     assert len(full) == 3
