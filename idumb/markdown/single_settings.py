@@ -65,16 +65,12 @@ def _of(keys: Keys, data: bytes | None, path: str, usual: Any, *, of_user: bool)
     root, source = configuration.parsed(data or b"", path, configuration.MAX_BYTES, CONFIG)
     for names, type in _leaves(keys):
         node = tree.find(root, *names)
-        is_set = node is not None and not node.is_null
-        place = f"{path}:{source.line_number(node.start)}" if node is not None and is_set else "default"
-        value = _shown(node, source.text) if node is not None and is_set else None
+        value, place = None, "default"
+        if node is not None and not node.is_null:  # a value as the file has it, on one line
+            value = " ".join(source.text[node.start : node.end].split())
+            place = f"{path}:{source.line_number(node.start)}"
         is_text = bool(type.schema.get("type") == value_types.ANY_TEXT["type"])
         yield Setting(".".join(names), type.accepted, _default(usual, names), value, place, of_user, is_text)
-
-
-def _shown(node: Node, text: str) -> str:
-    """Return a value as the file has it, on one line."""
-    return " ".join(text[node.start : node.end].split())
 
 
 def _default(usual: Any, names: tuple[str, ...]) -> Any:

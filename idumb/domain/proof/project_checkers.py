@@ -94,9 +94,7 @@ def _variants(checker: Checker) -> tuple[str, ...]:
 def _match(text: str | None, pattern: str) -> str | None:
     """Return the section of the text that matches; None if nothing matches."""
     found = None if text is None else re.search(pattern, text)
-    if found is None or text is None:
-        return None
-    return f"{text[found.start() :]}\n".partition("\n[")[0]
+    return None if found is None else f"{found.string[found.start() :]}\n".partition("\n[")[0]
 
 
 class Finding(NamedTuple):

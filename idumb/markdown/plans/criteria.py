@@ -52,7 +52,7 @@ class CriterionDraft(Struct):
 
 def read(node: Node, place: Place, *, task: bool = True) -> list[CriterionDraft]:
     """Return the criteria of a list, or the one on the line of the label; `task` False: they are success criteria."""
-    items = node.items if node.kind == LIST or (node.kind == BULLET and node.items) else [node]
+    items = node.items if node.kind == LIST or node.items else [node]
     reader = _Reader(place, task)
     return [draft for item in items if (draft := reader.bullet(item) if item.kind == BULLET else reader.yaml(item))]
 

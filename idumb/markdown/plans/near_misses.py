@@ -27,7 +27,6 @@ _TITLED = re.compile(r"(?:<\w+>)?\W*(\w\S*?)\s*(?::|—|–|--|-(?=\s))\s*\S")  
 
 # Lines that would be data if they were elsewhere, or had one character more or less.
 _LINE_ID = re.compile(r"[\"']?id[\"']?\s*:\s*[\"']?(\S+)", re.IGNORECASE)
-_LINE_HEADING = re.compile(r"#{1,6}[ \t]*(.*)")
 _LINE_DEEP = re.compile(r"#{7,}[ \t]*(.*)")
 _LINE_BOX = re.compile(r"(?:[-+*]|\d{1,9}[.)])[ \t]+(\[.*)")
 _TIGHT_BOX = re.compile(r"[-+*]\[[ xX]?\]")  # `-[ ]`
@@ -121,8 +120,7 @@ class NearMisses(Struct):
 
     def _line(self, at: int, text: str, *, boxes: bool, raw: bool) -> None:
         if text[:1] == "#":
-            heading = _LINE_HEADING.match(text)
-            if heading and self.like_task(heading[1]):
+            if self.like_task(text.lstrip("#").lstrip(" \t")):
                 self.report("task.not-a-heading", at, text)
         elif _TIGHT_BOX.match(text):
             if boxes or self.like_id(text.partition("]")[2].lstrip()):

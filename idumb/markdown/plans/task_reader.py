@@ -245,8 +245,8 @@ def _trimmed(lines: list[str]) -> str:
 
 def _from_yaml(draft: TaskDraft, context: Place) -> list[TaskDraft]:
     source, node = context.source, _node_of(draft, context.source)
-    tasks = node.items if is_list(node) and (draft.fence or len(node.items) == 1) else [node] if is_map(node) else []
-    if not tasks and not (is_list(node) and draft.fence) and (node is not None or not source.any_error):
+    tasks = node.items if is_list(node) else [node] if is_map(node) else []
+    if not tasks and (node is not None or not source.any_error):
         source.report("task.not-a-mapping", node.start if node else draft.start, field="task")
     read = [one for task in tasks if (one := _yaml_task(draft, task, context)) is not None]
     _Body(read[-1] if read else draft, context, fields_here=False).read(draft.body)
@@ -259,9 +259,8 @@ def _from_yaml(draft: TaskDraft, context: Place) -> list[TaskDraft]:
 
 def _node_of(draft: TaskDraft, source: Source) -> Node | None:
     """Return the YAML of a draft without its comments, which end no item."""
-    if draft.fence:
-        return tree.read(draft.fence.body(source), source, "task")
-    return tree.read(source.part(draft.line, (draft.yaml or draft).end_line), source, "task")
+    lines = source.part(draft.line, (draft.yaml or draft).end_line)
+    return tree.read(draft.fence.body(source) if draft.fence else lines, source, "task")
 
 
 def _yaml_task(draft: TaskDraft, node: Node, context: Place) -> TaskDraft | None:

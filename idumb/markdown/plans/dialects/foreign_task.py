@@ -262,7 +262,7 @@ def _commands(text: str) -> Iterator[str]:
     bare = textwrap.dedent(text).strip()
     alone = _only_commands(text)
     for command in alone if alone is not None else [] if inline.code_spans(bare) or _is_sentence(bare) else [bare]:
-        if command and not _MISSING.match(command):
+        if not _MISSING.match(command):
             yield html.unescape(command) if "&amp;" in command or "&lt;" in command or "&gt;" in command else command
 
 
@@ -286,7 +286,7 @@ def _only_commands(text: str) -> list[str] | None:
         commands += [*before, *filter(None, [textwrap.dedent(fence[3]).strip()])]
         position = fence.end()
     rest = _spans(text[position:])
-    return None if rest is None or not commands + rest else commands + rest
+    return None if rest is None else commands + rest
 
 
 def _spans(text: str) -> list[str] | None:

@@ -117,7 +117,7 @@ def _phase(path: str, head: _Head, source: Source) -> str:
         number = QUICK.number_in(folder[2])
         return QUICK.phase(number) if number is not None else _id(folder[2])
     phase = _number(folder[2]) or _id(folder[2])
-    if own and not phases.same_phase(own, phase) and "phase" in head.spans:
+    if own and not phases.same_phase(own, phase):
         source.report("dialect.other-phase", head.spans["phase"].start, stated, field="phase", phase=phase)
     return phase
 

@@ -188,7 +188,7 @@ def _markdown(draft: ForeignTask, part: Piece, source: Source) -> None:
 def _titled(draft: ForeignTask) -> str:
     """Return the first line of what a task without a name says."""
     lines = (line for text in draft.description for line in text.split("\n"))
-    first = next((line for line in lines if line.strip() and line.strip() not in _TEXTS.values()), "")
+    first = next((line for line in lines if line.strip() not in _TEXTS.values()), "")
     return wording.short(foreign_task.clean(first.strip(" #*")))
 
 
