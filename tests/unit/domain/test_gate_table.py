@@ -127,8 +127,3 @@ def test_gates_with_commands_and_those_of_the_project_run_something() -> None:
 def test_a_third_party_gate_is_advisory_unless_configured() -> None:
     assert gate_table.rule(Settings(), "theirs") == gate_table.Rule("theirs", "gate", 1)
     assert gate_table.rule(Settings(gates={"theirs": GateSettings(level=0)}), "theirs").level == 0
-
-
-def test_levels_are_part_of_the_hash_of_a_configuration() -> None:
-    assert configured(0).digest() != Settings().digest()
-    assert configured(0).digest() != configured(1).digest()
