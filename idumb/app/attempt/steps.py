@@ -102,7 +102,8 @@ def outputs_of(
         proof = Evidence(criterion.id, words, evidence.PASSED, tree=attempt.candidate)
         return replace(attempt, outputs={workflow.RESULT: value}), [proof]
     if attempt.task.options:
-        return replace(attempt, outputs={_CHOICE: attempt.answers[0].choice}), []
+        chosen = next((answer.choice for answer in attempt.answers), None)  # none of a person who took the task
+        return replace(attempt, outputs={} if chosen is None else {_CHOICE: chosen}), []
     if any(proof.result == evidence.TOLERATED for proof in proofs):
         return replace(attempt, outputs={workflow.OUTCOME: TOLERATED}), []
     if criterion is None or not flow.outputs:

@@ -19,7 +19,8 @@ from idumb.app.core.attempt import MOST_REPLY, STAGES, Attempt, loaded
 from idumb.app.ports import Head, RepositoryState
 from idumb.domain import outcome
 from idumb.domain.agent import AgentResult, StepRecord
-from idumb.domain.plans.plan import STEPS, Condition, Criterion, Plan, Step, Task, TestIntent
+from idumb.domain.plans.plan import STEPS, Condition, Criterion, Option, Plan, Step, Task, TestIntent
+from idumb.domain.plans.workflow import Flow
 from idumb.domain.proof import evidence
 from tests.support.cases import every
 from tests.support.seed import commit_seed
@@ -191,6 +192,12 @@ def test_a_step_s_own_claim_of_success_is_not_trusted(step: Step, frozen: tuple[
 def test_correct_files_do_not_save_a_failed_step_or_one_that_was_not_made() -> None:
     assert judged(WRITE, (PROGRAM, b"x\n"), ok=False) == [(evidence.FAILED, "made: no room")]
     assert judged(WRITE, (PROGRAM, b"x\n"), made=False) == [(evidence.FAILED, "made: the step was not made")]
+
+
+def test_a_decision_of_a_workflow_that_a_person_took_gives_out_no_choice() -> None:
+    flow = Flow("a", "human", "All")
+    taken = replace(ATTEMPT, task=replace(TASK, kind="decision", options=(Option("x", "one"),), flow=flow))
+    assert steps.outputs_of(cast("Any", None), taken, flow, [])[0].outputs == {}
 
 
 # Its stages
