@@ -7,11 +7,11 @@ from tests.meta import size
 BUDGETS = {
     "domain": 7_869,
     "markdown": 6_346,
-    "app, engine rooms": 6_842,
+    "app, engine rooms": 6_843,
     "app, use cases": 7_880,
     "composition": 670,
     "cli, views": 4_189,
-    "see and steer": 1_921,
+    "see and steer": 1_920,
     "git": 4_351,
     "store": 1_686,
     "system": 2_061,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_958
+TESTS = 62_965
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 389_410  # bytes of README.md and docs/
+PAGES = 389_463  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:
