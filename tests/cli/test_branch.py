@@ -202,6 +202,15 @@ def test_the_run_starts_afresh_if_that_is_the_answer(reset: Project) -> None:
     assert reset.statuses() == {"T1-01": "completed", "T1-02": "completed", "T1-03": "failed"}
 
 
+def test_a_verified_phase_stays_verified_and_says_that_its_commits_were_rewritten(project: Project) -> None:
+    project.plan([making("T1-01", "a.txt")])
+    assert project.execute().code == 0
+    project.repo.git("reset", "-q", "--soft", "HEAD~2")
+    project.repo.commit("squashed")
+    (row,) = project.json("status").data["phases"]
+    assert (row["state"], row["reason"]) == ("verified", "its commits were rewritten since")
+
+
 def test_work_that_the_branch_loses_while_an_agent_builds_stops_the_run(project: Project) -> None:
     """The agent of T1-02 resets the user's branch to before T1-01."""
     drop = shell('git -C "$IDUMB_REPOSITORY" reset -q --hard HEAD~1')

@@ -102,6 +102,12 @@ def test_a_predicted_failure_is_reported_and_leaves_nothing(sandbox: GitSandbox)
     assert all("resume" not in (row["command"] or "") for row in details["choices"])
 
 
+def test_a_dry_run_and_a_run_ask_about_an_undeclared_file(project: Project) -> None:
+    project.plan([making("T1-01", "a.txt", steps=[shell("echo x > a.txt; touch stray.txt")])])
+    rehearsed, ended = rehearse(project), project.execute()
+    assert (rehearsed.code, rehearsed.error["code"], ended.code) == (5, "dry-run.waiting", 5)
+
+
 def test_a_dry_run_skips_what_a_copy_cannot_contain(sandbox: GitSandbox, tmp_path: Path) -> None:
     """R-RUN-11, R-LOCK-9: tasks with effects outside the files, and those of a person, are listed and not begun."""
     project = projects.create(sandbox)

@@ -132,6 +132,8 @@ def test_above_the_projects_every_command_names_them(api: SubProject) -> None:
 def test_above_a_project_with_runs_no_other_is_set_up(api: SubProject) -> None:
     assert api.execute("--no-verify").code == 0
     assert Project(api.repo, api.repo.root).json("init", "--here").error["code"] == "init.nested"
+    api.repo.write(".idumb/config.yaml", "")  # as a pull can bring them
+    assert api.json("status").error["code"] == "project.nested"
 
 
 def test_plans_without_settings_are_found_from_their_folder(sandbox: GitSandbox) -> None:
