@@ -52,16 +52,10 @@ def health_checks(services: Container, *, accept_loss: bool) -> tuple[Check, ...
     )
 
 
-def command_folder(start: str, host: Host, *, user: bool) -> Place:
-    """Where a host looks for slash commands: the user's folder, or one of the repository around `start`."""
-    if not user:
-        return Place(host, "project", host.project, rooted_files.HostFiles(discover.find(start).root))
-    assert host.user is not None  # noqa: S101 - one of its places has a fixed folder
-    root, folder = rooted_files.user_root(host.variable, host.user)
-    return Place(host, "user", folder, rooted_files.HostFiles(root))
-
-
 def command_folders(start: str, host: Host, *, user: bool) -> tuple[Place, ...]:
-    """Every folder where one host looks for slash commands; for a user, only the fixed ones."""
-    places = [place for place in host.places if place.user is not None] if user else host.places
-    return tuple(command_folder(start, place, user=user) for place in places)
+    """Every folder where a host looks for slash commands: of the user, or in the repository around `start`."""
+    if not user:
+        files = rooted_files.HostFiles(discover.find(start).root)
+        return tuple(Place(each, "project", each.project, files) for each in host.places)
+    roots = [(each, rooted_files.user_root(each.variable, each.user)) for each in host.places if each.user is not None]
+    return tuple(Place(each, "user", folder, rooted_files.HostFiles(root)) for each, (root, folder) in roots)

@@ -60,6 +60,11 @@ def test_a_merge_in_progress_is_named(project: Project) -> None:
     assert "merge" in symptoms_of(project, "git.state", "problem")[0]["found"]
 
 
+def test_a_configuration_that_cannot_be_read_is_named(project: Project) -> None:
+    project.configure("bindings: 1\n")
+    assert symptoms_of(project, "config.reads", "problem")
+
+
 def test_fixes_are_recorded_in_the_log(project: Project) -> None:
     (project.folder / ".idumb/brain/execution/1/progress.json").unlink()
     answer = doctor(project, "--fix")

@@ -8,8 +8,8 @@ BUDGETS = {
     "domain": 7_869,
     "markdown": 6_346,
     "app, engine rooms": 6_843,
-    "app, use cases": 7_880,
-    "composition": 670,
+    "app, use cases": 7_871,
+    "composition": 667,
     "cli, views": 4_189,
     "see and steer": 1_920,
     "git": 4_351,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_965
+TESTS = 62_987
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 from msgspec import Struct, field
 
 from idumb.domain import agent
-from idumb.domain.runs import replay
 from idumb.domain.runs.event import Event
 
 BUILT, JUDGED, WAITED, DELIVERED = "built", "judged", "waited", "delivered"
@@ -38,11 +37,7 @@ def of_run(events: Iterable[Event]) -> Iterator[Stage]:
     """Yield the stages in the order in which they ended; the open ones last."""
     stages = _Stages()
     for event in events:
-        try:
-            ended = [*stages.take(event)]
-        except replay.UNREADABLE as problem:
-            raise replay.unreadable(event, problem) from problem
-        yield from ended
+        yield from stages.take(event)
     yield from stages.rest()
 
 

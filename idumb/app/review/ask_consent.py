@@ -187,11 +187,7 @@ def _workflow_lines(services: Services, plan: Plan, head: Workflow) -> Iterable[
     from idumb.domain.plans import workflow  # only workflows need it
 
     data = dict(services.plans.plans(plan.path.rpartition("/")[0])).get(plan.path, b"")
-    try:
-        definitions = services.definitions.all
-    except InputError:  # a folder of definitions cannot be read
-        definitions = ()
-    named = [definition for definition in definitions if definition.name == head.name]
+    named = [definition for definition in services.definitions.all if definition.name == head.name]
     pinned = next((d for d in named if not d.problem and workflow.is_pinned(d.data, data)), None)
     if pinned is None:
         yield f"workflow {head.name} {head.version}, as {plan.path} defines it; no present definition has this text"

@@ -18,7 +18,7 @@ from idumb.app.session import operation
 from idumb.app.upkeep import doctor_log
 from idumb.domain import agent, failures, health, wording
 from idumb.domain.agent import Readiness
-from idumb.domain.errors import EXIT_FAILED, AdapterError, IdumbError, InputError, Refusal, StoreError
+from idumb.domain.errors import EXIT_FAILED, AdapterError, IdumbError, Refusal, StoreError
 from idumb.domain.failures import Breaker, BreakerRule
 from idumb.domain.health import Check, CheckResult, Symptom
 
@@ -156,7 +156,12 @@ def _configuration(services: Services) -> Iterator[Symptom]:
 
 
 def _agent_checks(services: Services) -> tuple[Check, ...]:
-    look, close = partial(_breakers, services), partial(_close, services)
+    """Return the checks of agents; none if the configuration cannot be read."""
+    try:
+        rule = agent_client.rule(services.settings)
+    except (IdumbError, OSError):  # `config.reads` reports it
+        return ()
+    look, close = partial(_breakers, services, rule), partial(_close, services)
     # `_close` acquires ownership itself, so that a check without a fix records nothing.
     return (
         Check("agents.bindings", "every agent can work", partial(_bindings, services)),
@@ -165,11 +170,8 @@ def _agent_checks(services: Services) -> tuple[Check, ...]:
 
 
 def _bindings(services: Services) -> Iterator[Symptom]:
-    """Yield a line for each binding; `config.reads` reports a wrong configuration."""
-    try:
-        settings = services.settings
-    except InputError:
-        return
+    """Yield a line for each binding."""
+    settings = services.settings
     for name, binding in settings.bindings.items():
         means = f"{name} cannot build or judge anything here"
         try:
@@ -191,10 +193,9 @@ def _bindings(services: Services) -> Iterator[Symptom]:
             yield health.passed(f"{about}, {login}; {wording.listed(facts)}")
 
 
-def _breakers(services: Services) -> Iterator[Symptom]:
+def _breakers(services: Services, rule: BreakerRule) -> Iterator[Symptom]:
     """Yield a warning for each open breaker, and one line for the others."""
-    rule, now = _rule(services), services.clock.now()
-    allowed = []
+    now, allowed = services.clock.now(), []
     for key, breaker_state in agent_client.breakers(services).items():
         wait = failures.before_call(breaker_state, now, rule)[1]
         if wait:
@@ -228,11 +229,3 @@ def _words(key: str, breaker_state: Breaker) -> str:
     count = breaker_state.failures
     calls = f"{count} call{'s' * (count != 1)} in a row failed, the last by {breaker_state.failure}"
     return f"{key}: {breaker_state.state}{since}, {calls}"
-
-
-def _rule(services: Services) -> BreakerRule:
-    """Return the breaker settings, or the defaults if the configuration cannot be read; `config.reads` reports that."""
-    try:
-        return agent_client.rule(services.settings)
-    except InputError:
-        return BreakerRule()
