@@ -64,7 +64,7 @@ def test_an_impossible_branch_is_refused_before_anything_changes(sandbox: GitSan
     assert run(project, "--branch", "deep-1").code == 0
 
 
-def test_an_unfinished_run_begins_no_other_branch(sandbox: GitSandbox) -> None:
+def test_an_unfinished_run_begins_no_other_branch_and_stays_guided(sandbox: GitSandbox) -> None:
     project = _project(sandbox)
     project.plan([failing_task("T1-01", "a.txt")])
     assert run(project).code == 1
@@ -72,6 +72,7 @@ def test_an_unfinished_run_begins_no_other_branch(sandbox: GitSandbox) -> None:
     assert (refused.code, refused.error["code"]) == (4, "git.other-branch")
     assert refused.error["hint"] == "idumb resume 1"
     assert "other" not in sandbox.git("branch")
+    assert run(project, "--mode", "strict").error["code"] == "mode.guided-run"
 
 
 def test_what_comes_next_is_the_unfinished_run_of_this_branch(project: Project) -> None:

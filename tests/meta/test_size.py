@@ -8,10 +8,10 @@ BUDGETS = {
     "domain": 7_869,
     "markdown": 6_346,
     "app, engine rooms": 6_843,
-    "app, use cases": 7_871,
+    "app, use cases": 7_875,
     "composition": 667,
     "cli, views": 4_189,
-    "see and steer": 1_920,
+    "see and steer": 1_915,
     "git": 4_351,
     "store": 1_686,
     "system": 2_061,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_987
+TESTS = 62_988
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -47,6 +47,10 @@ def admit(services: Services, request: RunRequest, startable: Contract | None = 
         changed_contract.require_not_dropped(state)
         if state.contract.hash != contract.hash:
             require_unverified(services, contract, force=request.force)
+    run = unfinished_run(services, contract, force=request.force)
+    if request.mode == STRICT and run is not None and run.mode != STRICT:
+        words = f"Run {run.number} of phase {run.phase} began in guided mode; only a new run can be strict."
+        raise Refusal("mode.guided-run", words, hint=Action.of("resume", run.phase))
     require_ready(services, contract, state, request)
     return contract
 
