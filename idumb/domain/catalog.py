@@ -244,7 +244,6 @@ ROWS: dict[str, Row] = {
         "a fence `yaml run` with mappings, at the end of a run's plan"),
     "workflow.bad-input": Row("The input `{name}` is {why}"),
     # Settings
-    "config.not-allowed": Row("`{name}` is not allowed: {reason}", "remove {name}", "no value"),
     "config.unreadable": _UNREADABLE,
     "policy.unreadable": _UNREADABLE,
     "script.empty": Row("The script has no rules", "idumb help fake-model shows one", "a fence `yaml model`"),

@@ -104,9 +104,6 @@ class _Whole:
             self._in_range(("levels", number), int(number), timeout)
         for name, gate in given.get("gates", {}).items():
             self._gate(name, gate)
-        validator = given.get("roles", {}).get(agent.VALIDATOR)
-        if validator is not None and validator.timeout is not None:
-            self._forbidden(("roles", agent.VALIDATOR, "timeout"), "set gates.validator.timeout")
         return settings.Settings(**given)
 
     def _bindings(self, bindings: Mapping[str, settings.Binding]) -> None:
@@ -130,31 +127,17 @@ class _Whole:
             self._report("config.bad-value", keys, node.value, names, accepted=accepted, fix=fix)
 
     def _gate(self, name: str, gate: settings.GateSettings) -> None:
-        row, known = gate_table.of_name(name), name in gate_table.KNOWN
+        row, keys = gate_table.of_name(name), ("gates", name)
         if row is not None and gate.level is not None and gate.level < row.lowest:
             allowed = " or ".join(str(number) for number in range(row.lowest, gate_table.CRITICAL + 1))
-            self._wrong(("gates", name, "level"), str(gate.level), f"{allowed}, because no setting disables it")
-        if gate.threshold is not None and name != gate_table.DESIGN:
-            self._forbidden(("gates", name, "threshold"), "only design has a score")
-        if (gate.run or gate.entry_point) and known and name not in gate_table.WITH_COMMANDS:
-            reason = f"only {', '.join(sorted(gate_table.WITH_COMMANDS))} and gates of your own run what you name"
-            self._forbidden(("gates", name, "run" if gate.run else "entry_point"), reason)
-        elif gate.entry_point and (gate.run or known):
-            self._forbidden(("gates", name, "entry_point"), "this gate runs a command")
-        if gate.timeout is not None:
-            self._timeout(("gates", name, "timeout"), name, gate.level, gate.timeout)
-
-    def _timeout(self, keys: tuple[str, ...], name: str, own: int | None, timeout: int) -> None:
-        """Check a timeout against the level of its role or gate. Commands that you name may take any time."""
-        kind, usual = gate_table.KNOWN.get(name, (gate_table.GATE, gate_table.ADVISORY))
-        level = usual if own is None else own
-        row = gate_table.of_name(name)
-        if kind == gate_table.ROLE and name == agent.BUILDER:
-            self._forbidden(keys, "the task or roles.builder sets the timeout of builders")
-        elif kind == gate_table.ROLE or (row is not None and name not in gate_table.RUNS_COMMANDS):
-            self._in_range(keys, level, timeout)
-        elif row is not None and name not in gate_table.WITH_COMMANDS:
-            self._forbidden(keys, "run.check_timeout limits each command of the gate")
+            self._wrong((*keys, "level"), str(gate.level), f"{allowed}, because no setting disables it")
+        if gate.run and gate.entry_point:
+            words = {"accepted": "absent beside `run`", "fix": "remove one of them"}
+            self._report("config.bad-value", (*keys, "entry_point"), gate.entry_point, **words)
+        # Commands that you name may take any time.
+        if gate.timeout is not None and name in gate_table.KNOWN and name not in gate_table.WITH_COMMANDS:
+            usual = gate_table.KNOWN[name][1]
+            self._in_range((*keys, "timeout"), usual if gate.level is None else gate.level, gate.timeout)
 
     def _in_range(self, keys: tuple[str, ...], level: int, timeout: int) -> None:
         problem = gate_table.timeout_problem(level, timeout)
@@ -163,9 +146,6 @@ class _Whole:
 
     def _wrong(self, keys: tuple[str, ...], found: str, accepted: str) -> None:
         self._report("config.bad-value", keys, found, accepted=accepted)
-
-    def _forbidden(self, keys: tuple[str, ...], reason: str) -> None:
-        self._report("config.not-allowed", keys, "", reason=reason)
 
     def _report(self, code: str, keys: tuple[str, ...], found: str, near: Any = (), **words: Any) -> None:
         name, node = ".".join(keys), tree.find(self._node, *keys)

@@ -116,7 +116,6 @@ def _field_fix(brace: re.Match[str]) -> str:
 
 # Sections
 
-_GATE_NAMES = (*(row.name for row in gate_table.ROWS), *agent.ROLES)
 _OF_OWN_GATES = frozenset({"run", "entry_point"})
 _OWN_NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 
@@ -129,11 +128,11 @@ def _gates(node: Node, place: Place) -> dict[str, settings.GateSettings]:
     for key, below in node.pairs:
         name, inner = key.value, place.inner(key.value, key.start)
         if name not in gate_table.KNOWN and {each.value for each in below.items}.isdisjoint(_OF_OWN_GATES):
-            inner.report("config.unknown-key", key.start, name, _GATE_NAMES, owner="`gates`")
+            inner.report("config.unknown-key", key.start, name, tuple(_GATES), owner="`gates`")
         elif name not in gate_table.KNOWN and not _OWN_NAME.fullmatch(name):
             accepted = "a name of small letters and digits, with single hyphens between"
             inner.report("config.bad-value", key.start, name, name=inner.name, accepted=accepted)
-        elif (gate := value_types.read_value(_GATE, below, inner)) is not None:
+        elif (gate := value_types.read_value(_GATES.get(name, _OWN_GATE), below, inner)) is not None:
             gates[name] = gate
     return gates
 
@@ -165,17 +164,21 @@ _BINDING = section(
 _BINDING_NAME = pattern(
     f"a name without spaces, other than {', '.join(agent.BUILT_IN)}", rf"(?!(?:{'|'.join(agent.BUILT_IN)})$){_NAME}"
 )
-_ROLE = section(
-    settings.RoleSettings,
-    {"binding": TEXT, "model": TEXT, "prompt": _TEMPLATE_NAME, "timeout": DURATION, "ceiling": _ceiling},
-)
-_GATE = section(
-    settings.GateSettings,
-    {
-        "level": _LEVEL, "timeout": DURATION, "threshold": _PERCENT,
-        "run": list_of(TEXT, "a text, or a list of texts", single=True, least=1), "entry_point": TEXT,
-    },
-)  # fmt: skip
+_OF_ROLES = {"binding": TEXT, "model": TEXT, "prompt": _TEMPLATE_NAME, "ceiling": _ceiling}
+_ROLES = {
+    **dict.fromkeys(agent.ROLES, section(settings.RoleSettings, {**_OF_ROLES, "timeout": DURATION})),
+    agent.VALIDATOR: section(settings.RoleSettings, _OF_ROLES),  # its timeout is that of its gate
+}
+_TIMED = {"level": _LEVEL, "timeout": DURATION}
+_RUNNING = {**_TIMED, "run": list_of(TEXT, "a text, or a list of texts", single=True, least=1)}
+_GATES = {
+    **dict.fromkeys(gate_table.KNOWN, section(settings.GateSettings, _TIMED)),
+    # The task has the timeout of a builder, `run.check_timeout` is that of each command.
+    **dict.fromkeys((agent.BUILDER, *gate_table.RUNS_COMMANDS), section(settings.GateSettings, {"level": _LEVEL})),
+    **dict.fromkeys(gate_table.WITH_COMMANDS, section(settings.GateSettings, _RUNNING)),
+    gate_table.DESIGN: section(settings.GateSettings, {**_TIMED, "threshold": _PERCENT}),
+}
+_OWN_GATE = section(settings.GateSettings, {**_RUNNING, "entry_point": TEXT})
 _SANDBOX = section(
     permissions.SandboxSettings,
     {"level": choice(*permissions.SANDBOXES), "write": TEXTS},
@@ -205,9 +208,17 @@ KEYS: Mapping[str, ValueType] = {
     "protected": _GLOBS,
     "environment": _VARIABLES,
     "limits": _LIMITS,
-    "gates": ValueType("keys with values", _gates, schema={"type": "object", "additionalProperties": _GATE.schema}),
+    "gates": ValueType(
+        "keys with values",
+        _gates,
+        schema={
+            "type": "object",
+            "properties": {name: type.schema for name, type in _GATES.items()},
+            "additionalProperties": _OWN_GATE.schema,
+        },
+    ),
     "levels": section(dict, {"1": DURATION, "2": DURATION}),
-    "roles": section(dict, dict.fromkeys(agent.ROLES, _ROLE)),
+    "roles": section(dict, _ROLES),
     "profile": TEXT,
     "profiles": mapping_of(section(dict, dict.fromkeys(agent.ROLES, TEXT)), pattern("a name without spaces", _NAME)),
     "ceilings": section(dict, {"task": _ceiling, "run": _ceiling}),

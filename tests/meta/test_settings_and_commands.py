@@ -57,7 +57,8 @@ def _row(line: str) -> Row:
 def present() -> frozenset[str]:
     """Every name that the program has now, as the page spells it."""
     named = [row.target or row.name for row in rows()]
-    return frozenset((*settings(), *policies(), *adapters(), *commands(), *filter(is_accepted, named)))
+    of_own_gates = () if _findings(("gates", "own", "entry_point"), "a") else ("gates.<gate>.entry_point",)
+    return frozenset((*settings(), *of_own_gates, *policies(), *adapters(), *commands(), *filter(is_accepted, named)))
 
 
 def settings(*path: str) -> Iterator[str]:
@@ -76,7 +77,7 @@ def settings(*path: str) -> Iterator[str]:
     for number, key in enumerate(keys):
         if not is_open:
             yield f"{name}.{key}".lstrip(".")
-        if number == 0 or name not in _ALIKE:
+        if number == 0 or name not in _ALIKE or name == "gates":
             yield from settings(*path, key)
 
 
