@@ -49,7 +49,6 @@ _CHECKS = {
     rerun.STILL_FAILS: "still fails",
     rerun.NOW_PASSES: "now passes",
     rerun.NOT_RUN: "not rerun",
-    rerun.CHANGED_COMMAND: "passes with another command",
 }
 
 
