@@ -24,6 +24,7 @@ def test_a_strict_plan_runs_only_when_approved(project: Project) -> None:
     details = refused(run(project), "approval.missing")
     assert details["choices"][0]["command"] == "idumb approve 1"
     refused(run(project, "--approve", contract(project)), "approval.missing")
+    refused(project.quick("accept", "T1-01", "--why", "it is there", "--json"), "approval.missing")
     approval = approve(project).data
     assert approval["status"] == "approved"
     assert approval["validator"].startswith("idumb ")

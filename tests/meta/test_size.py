@@ -8,7 +8,7 @@ BUDGETS = {
     "domain": 7_868,
     "markdown": 6_338,
     "app, engine rooms": 6_843,
-    "app, use cases": 7_875,
+    "app, use cases": 7_870,
     "composition": 667,
     "cli, views": 4_189,
     "see and steer": 1_915,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 62_988
+TESTS = 62_989
 
 
 def test_no_room_is_above_its_budget() -> None:
