@@ -70,7 +70,7 @@ class PlanningFolder:
             found = self.parse(self.read(phase), phase).findings
             if found and found[0].code == "plan.foreign-format":
                 return InputError("phase.bad-name", f"{phase}: {found[0].message}.", hint=Action.of("import", phase))
-        if not is_name or "/" in phase:
+        if not is_name or "/" in phase or phase.endswith(".md"):
             message = f"{phase!r} is not a valid phase name: a phase is one folder of {PHASES}."
             return InputError("phase.bad-name", message, hint=Action("roadmap"))
         return InputError(
