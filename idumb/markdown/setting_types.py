@@ -12,7 +12,7 @@ from idumb.domain.proof import gate_table
 from idumb.domain.settings import MESSAGE_FIELDS
 from idumb.markdown.syntax import value_types
 from idumb.markdown.syntax.source import Place
-from idumb.markdown.syntax.tree import Node, is_map, is_text
+from idumb.markdown.syntax.tree import Node, is_text
 from idumb.markdown.syntax.value_types import (
     ANY,
     BOOLEAN,
@@ -122,10 +122,8 @@ _OWN_NAME = re.compile(r"[a-z][a-z0-9]*(?:-[a-z0-9]+)*")
 
 def _gates(node: Node, place: Place) -> dict[str, settings.GateSettings]:
     """Read the settings of gates and roles. A name that idumb does not know is a gate of the project's own."""
-    if not is_map(node):
-        raise BadValue(node)
     gates = {}
-    for key, below in node.pairs:
+    for key, below in value_types.pairs(node):
         name, inner = key.value, place.inner(key.value, key.start)
         if name not in gate_table.KNOWN and {each.value for each in below.items}.isdisjoint(_OF_OWN_GATES):
             inner.report("config.unknown-key", key.start, name, tuple(_GATES), owner="`gates`")

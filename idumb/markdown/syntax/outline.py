@@ -71,7 +71,7 @@ class Outline(Struct):
     by_line: dict[int, Entry] = field(default_factory=dict)
     hidden: set[int] = field(default_factory=set)
     fenced: set[int] = field(default_factory=set)
-    broken: list[Finding] = field(default_factory=list)
+    broken: tuple[Finding, ...] = ()
     lines: list[str] = field(default_factory=list)
 
     @property
@@ -103,9 +103,8 @@ def read(source: Source, first: int) -> Outline:
     source, outline = Source(source.text, source.path), Outline()
     _blocks(blocks.scan(source, first), outline, source, None)
     outline.lines = [source.cuts.get(n, line) for n, line in enumerate(source.lines)]
-    broken = [f for f in source.sorted() if f.code.startswith(("comment.", "fence.", "plan."))]
-    outline.broken = broken
-    never = min((f.line for f in broken if f.code == "comment.never-closed"), default=len(source.lines) + 1)
+    outline.broken = source.sorted()
+    never = min((f.line for f in outline.broken if f.code == "comment.never-closed"), default=len(source.lines) + 1)
     outline.hidden = {n + 1 for n in source.hidden if n + 1 < never}
     ends = [len(source.lines) + 1] * 7
     for heading in reversed(outline.headings):

@@ -66,15 +66,20 @@ Hint = Callable[[str, Keys], Mapping[str, Any]]
 _NO_HINT: Hint = lambda *_: {}  # noqa: E731
 
 
+def pairs(node: Node) -> list[tuple[Node, Node]]:
+    """Return the keys of a mapping with their values. Raises BadValue for any other node."""
+    if not is_map(node):
+        raise BadValue(node)
+    return node.pairs
+
+
 def read_mapping(
     node: Node, keys: Keys, place: Place, owner: str, *, noun: str = "key", hint: Hint = _NO_HINT
 ) -> dict[str, Any]:
     """Return the values of a mapping by key; `owner` names it in messages. Raises BadValue for any other node."""
-    if not is_map(node):
-        raise BadValue(node)
     kind, given, start = place.kind, dict[str, Any](), place.at if noun == "argument" else node.start
     missing = {name: start for name, type in keys.items() if type.required}
-    for key, below in node.pairs:
+    for key, below in pairs(node):
         name, inner, type = key.value, place.inner(key.value, key.start), keys.get(key.value)
         if type is None:
             if not kind.own or not is_own(name):
@@ -158,10 +163,8 @@ def mapping_of(values: ValueType, names: ValueType) -> ValueType:
     """Return the type of a mapping from names, which are texts of one kind, to values of another."""
 
     def read(node: Node, place: Place) -> dict[str, Any]:
-        if not is_map(node):
-            raise BadValue(node)
         made = {}
-        for key, below in node.pairs:
+        for key, below in pairs(node):
             inner = place.inner(key.value, key.start)
             if read_value(names, key, inner) is not None and (one := read_value(values, below, inner)) is not None:
                 made[key.value] = one
@@ -292,9 +295,7 @@ def _scalar(node: Node) -> Any:
 
 
 def _data(node: Node, _: Place) -> Any:
-    if not is_map(node):
-        raise BadValue(node)
-    return anything(node)
+    return {key.value: anything(below) for key, below in pairs(node)}
 
 
 DATA = ValueType("keys with values", _data, schema={"type": "object"})
