@@ -91,12 +91,14 @@ class FileLocalData:
 
     @staticmethod
     def remove_files(path: str) -> None:
-        """Remove a folder with its content; a link is removed, not followed."""
-        if os.path.islink(path):
-            os.unlink(path)
-        else:
-            shutil.rmtree(path)
-        atomic_write.sync_folder(os.path.dirname(path))
+        """Remove a folder with its content; a link is removed, not followed.
+
+        Raises OSError if something is mounted in it, or cannot be removed.
+        """
+        private_folders.require_no_mounts(path)
+        with private_folders.opened(os.path.dirname(path)) as above:
+            private_folders.remove_at(os.path.basename(path), above)
+            atomic_write.sync(above)
 
     def remove(self) -> None:
         """Safe to be killed: the next call finds and removes what was renamed away."""

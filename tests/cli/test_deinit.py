@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import signal
 import sqlite3
@@ -11,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from idumb.system import private_folders
 from tests.support import doctor as doctors
 from tests.support import warm
 from tests.support.prepared import Prepared
@@ -33,6 +35,18 @@ def remaining(project: Project) -> list[str]:
     remains = [f"idumb/{p.name}" for p in (project.repo.common_dir).glob("idumb*")]
     remains += list(project.repo.kept("refs/idumb/"))
     return remains + [p.name for kind in ("consent", "log") for p in (state_dir() / kind).glob("*")]
+
+
+def test_what_is_mounted_in_a_checkout_is_not_removed(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(folder: str) -> None:
+        if folder.startswith(str(project.repo.clones)):
+            raise OSError(errno.EBUSY, "something is mounted here", folder)
+
+    monkeypatch.setattr(private_folders, "require_no_mounts", refuse)
+    before = sorted(project.repo.clones.rglob("*"))
+    answer = project.quick("deinit", "--yes", "--json")
+    assert "something is mounted here" in answer.error["message"]
+    assert sorted(project.repo.clones.rglob("*")) == before
 
 
 def test_deinit_removes_refs_log_and_consent_and_keeps_every_user_byte(project: Project) -> None:
