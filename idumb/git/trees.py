@@ -224,12 +224,6 @@ class GitTrees(Snapshots):
         """
         return write_back.shelf(self._worktree).release()
 
-    def present_folders(self, folders: Iterable[str]) -> tuple[str, ...]:
-        at = {path: os.path.join(self._worktree.root, path) for path in self.paths.inside(folders)}
-        return self.paths.of_project(
-            path for path, place in at.items() if os.path.isdir(place) and not os.path.islink(place)
-        )
-
     def force(self, paths: Iterable[str]) -> None:
         """Flush these files and their parent folders to disk."""
         disk.force_below(self._worktree.root, self.paths.all_to_repository(paths))

@@ -134,7 +134,8 @@ def _checkers(services: Services) -> dict[str, tuple[str, ...]]:
 
 def _dependencies(services: Services) -> tuple[str, ...]:
     """Return the folders of installed dependencies that git ignores; without them, most checks could not run."""
-    present = services.trees.present_folders(project_files.DEPENDENCIES)
+    names = services.named_files
+    present = names.existing(project_files.DEPENDENCIES).difference(names.links(project_files.DEPENDENCIES))
     ignored = services.history.ignored(present) if present else frozenset()
     return tuple(folder for folder in project_files.DEPENDENCIES if folder in ignored)
 
