@@ -79,6 +79,8 @@ def changes(repository: pygit2.Repository, old: str, new: str) -> tuple[Change, 
     stack: list[tuple[str, str | None, str | None]] = [("", old, new)]
     while stack:
         prefix, *sides = stack.pop()
+        if sides[0] == sides[1]:
+            continue
         before, after = (rows(repository, tree) if tree else {} for tree in sides)
         for name in before.keys() | after.keys():
             pair = before.get(name), after.get(name)
@@ -160,6 +162,8 @@ def new_rows(repository: pygit2.Repository, old: str, new: str) -> Iterator[Entr
     stack = [(old, new)]
     while stack:
         left, right = stack.pop()
+        if left == right:
+            continue
         before = _present_rows(repository, left)
         for name, found in rows(repository, right).items():
             other = before.get(name)
