@@ -149,9 +149,7 @@ def refs_in(worktree: Worktree, folder: str) -> dict[str, str]:
     common_dir = worktree.common_dir
     top = os.path.join(common_dir, folder)
     # Loose refs first: one that git packs meanwhile is then seen in at least one place.
-    for here, below, names in os.walk(top):
-        if here == top and folder == "refs/":
-            below[:] = [name for name in below if name != "idumb"]
+    for here, _, names in os.walk(top):
         for name in names:
             with contextlib.suppress(FileNotFoundError), open(f"{here}/{name}", "rb") as stream:
                 if not name.endswith(".lock"):

@@ -121,12 +121,10 @@ def checkout_checks(services: Services, owned: Callable[[], bool]) -> tuple[Chec
 
     def place() -> Iterator[Symptom]:
         try:
-            services.checkouts.require_place()
+            yield health.passed(services.checkouts.require_place())
         except Refusal as refusal:
             means = "no program can work, and nothing can be run dry"
             yield health.warn(refusal.message, means=means, fix=refusal.hint or "")
-            return
-        yield health.passed(services.checkouts.place())
 
     def left() -> Iterator[Symptom]:
         at_work = owned()

@@ -45,12 +45,12 @@ class Checkouts:
             self._opened[use] = Checkout(self._trees(), self._pair, use, additions)
         return self._opened[use]
 
-    def require_place(self) -> None:
-        """Refusal `checkout.unusable` if there is no place for checkouts."""
-        places.prepare(self._worktree)
+    def require_place(self) -> str:
+        """Return the folder of the checkouts, made if missing. Refusal `checkout.unusable` if there can be none."""
+        return places.prepare(self._worktree)
 
     def place(self) -> str:
-        """Return the folder of the checkouts."""
+        """Return where it is, or would be."""
         return places.folder_of(self._worktree)
 
     def left(self) -> dict[str, str]:
