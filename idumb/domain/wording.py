@@ -64,8 +64,8 @@ def as_markdown(text: str) -> str:
 MOST_LISTED = 5
 
 
-def listed(items: Iterable[str], most: int = MOST_LISTED, *, hidden: int = 0, between: str = ", ") -> str:
-    r"""Return `a, b, c and 4 more`, line breaks as `\n`. `hidden` counts items that are not among `items`."""
+def listed(items: Iterable[str], most: int = MOST_LISTED, *, between: str = ", ") -> str:
+    r"""Return `a, b, c and 4 more`, line breaks as `\n`."""
     names = [item.replace("\n", "\\n").replace("\r", "\\r") for item in items]
-    rest = max(0, len(names) - most) + hidden
+    rest = max(0, len(names) - most)
     return between.join(names[:most]) + (f" and {rest} more" if rest else "")

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
-from msgspec.structs import replace
+from msgspec.structs import asdict, replace
 
 from idumb.app.attempt import handoff_writer, projections
 from idumb.app.consent import phase_grants
@@ -183,7 +183,7 @@ def close(
     final = done_work.FinalState()
     if done:
         final = done_work.compare_at_end(services, journal.state, contract, done_work.present_tree(services, contract))
-    fields = {**ending.fields, **({"workspace": final.as_dict()} if done else {})}
+    fields = {**ending.fields, **({"workspace": asdict(final)} if done else {})}
     journal.append(kinds.get(ending.kind, "run.halted"), reason=ending.words, **fields)
     if done:
         handoff_writer.finish_taken_up(services, journal, contract)

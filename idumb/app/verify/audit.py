@@ -47,7 +47,7 @@ def compare(services: Services, phase: str) -> Result:
         "run": state.id,
         "intact": not broken,
         "broken": broken,
-        **fields(final, "changed", "more"),
+        **fields(final, "changed"),
         "open": None if open_now is None else open_now.as_dict(),
         "events": chain.count,
         "head": chain.head,

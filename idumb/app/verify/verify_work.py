@@ -215,7 +215,7 @@ def _record(
         "requirements": verdict.requirements(contract, statuses),
         "goals": {p.path: p.goal for p in contract.plans},
         "mismatches": [*_reordered(contract), *findings.final.wrong],
-        "workspace": findings.final.as_dict(),
+        "workspace": msgspec.structs.asdict(findings.final),
         "unproven": [e.text for e in findings.evidence if e.result == evidence.UNPROVEN],
         "opinions": [e.text for e in findings.evidence if e.result == evidence.OPINION],
         "judged_by": plain(msgspec.to_builtins(findings.opinions)),

@@ -167,28 +167,21 @@ def _not_returned(state: RunState, newest: str, why: str) -> Refusal:
 
 # The end of a run
 
-SHOWN = 50
-
 
 class FinalState(Struct, frozen=True):
     """`wrong` are lines about work that is not as the tasks of the run left it.
 
-    `changed` are files of the run that differ in the user's working tree from HEAD, at most SHOWN; `more` counts the
-    rest.
+    `changed` are files of the run that differ in the user's working tree from HEAD.
     """
 
     wrong: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
-    more: int = 0
-
-    def as_dict(self) -> dict[str, object]:
-        return {"wrong": list(self.wrong), "changed": list(self.changed), "more": self.more}
 
     def words(self) -> tuple[str, ...]:
         """Return what a person should know although nothing failed by it."""
         if not self.changed:
             return ()
-        return (f"Not as committed in your working tree: {wording.listed(self.changed, hidden=self.more)}",)
+        return (f"Not as committed in your working tree: {wording.listed(self.changed)}",)
 
 
 def compare_at_end(services: Services, state: RunState, contract: Contract, present: str) -> FinalState:
@@ -200,7 +193,7 @@ def compare_at_end(services: Services, state: RunState, contract: Contract, pres
     trees = {path: head if path in committed else present for path in writers}
     wrong = (*_not_as_left(services, state, trees, writers), *_missing(services, state, contract, present, writers))
     changed = services.history.uncommitted(sorted(committed)) if committed else ()
-    return FinalState(wrong, tuple(changed[:SHOWN]), max(0, len(changed) - SHOWN))
+    return FinalState(wrong, tuple(changed))
 
 
 def present_tree(services: Services, contract: Contract) -> str:

@@ -13,9 +13,5 @@ def test_names_that_fit_are_listed_and_the_rest_is_counted() -> None:
     assert wording.listed(("a\nb", "c\r")) == "a\\nb, c\\r"
 
 
-def test_previously_omitted_names_are_counted_too() -> None:
-    assert wording.listed("abc", 2, hidden=3) == "a, b and 4 more"
-
-
 def test_names_with_commas_can_use_another_separator() -> None:
     assert wording.listed("abc", 2, between="; ") == "a; b and 1 more"
