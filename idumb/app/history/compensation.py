@@ -134,8 +134,8 @@ def run(services: Services, journal: Journal, contract: Contract, effects: Effec
 
 def _tree_of(services: Services, task: TaskState) -> str:
     """Return the tree that a task left: that of its commit, or HEAD with its files if it has none or git removed it."""
-    if task.checkpoint is not None and task.checkpoint.commit is not None:
+    if (commit := run_lookup.commit_of(task)) is not None:
         with suppress(KeyError):
-            return services.history.tree_of(task.checkpoint.commit)
+            return services.history.tree_of(commit)
     head, left = services.history.head().commit, task.work.left_tree
     return services.history.tree_of(head) if left is None else services.trees.committed(head, left, task.work.touched)

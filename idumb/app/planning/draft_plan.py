@@ -16,6 +16,7 @@ from idumb.app.core.services import Result, Services
 from idumb.app.planning import phase_context
 from idumb.app.planning.phase_context import PhaseLocation
 from idumb.app.ports import ParsedPlan
+from idumb.app.review import check_plan
 from idumb.domain import whole_numbers, wording
 from idumb.domain.action import Action, Choice
 from idumb.domain.contract import Contract
@@ -32,7 +33,6 @@ CLOSED = "passed"
 _BACKUP_FOLDER = "drafts"
 
 _NUMBER = re.compile(r"(\d+)-?PLAN\.md\Z")
-_OF_TASK = re.compile(r"-([0-9]+)[a-z]?\Z")
 
 
 class PlanFile(NamedTuple):
@@ -176,7 +176,7 @@ def write_gap_plan(services: Services, contract: Contract, record: dict[str, obj
         contract,
         gaps,
         id=file.id,
-        first=whole_numbers.next_free(m[1] for t in contract.tasks if (m := _OF_TASK.search(t))),
+        first=int(check_plan.next_free_id(contract).rpartition("-")[2]),
         builder=contract.plans[0].builder or services.settings.builder,  # without one, its tasks are for a person
         reach=verification.reachable(claims),
     )
