@@ -24,7 +24,8 @@ STATE: dict[str, Any] = {
     "history": [{"timestamp": "2026-02-04T11:00:00Z", "action": "execute-phase:1", "agent": "x", "result": "pass"}],
     "session": "ses_1",
 }
-PROGRESS = {"completed": ["T1-01"], "failed": ["T1-02"], "blocked": ["T1-03"], "started_at": "x", "git_hash": HASH}
+FAILED, BLOCKED = [{"task_id": "T1-02"}], ["T1-03", "T1-01", None]  # some versions write tasks as objects
+PROGRESS = {"completed": ["T1-01"], "failed": FAILED, "blocked": BLOCKED, "started_at": "x", "git_hash": HASH}
 CHECKPOINT = {
     "id": "checkpoint-T1-01",
     "timestamp": "2026-02-04T10:30:00Z",
@@ -38,8 +39,6 @@ CHECKPOINT = {
     "duration_seconds": 45,
 }
 MARKDOWN = "---\nid: checkpoint-T1-02\ntask_id: T1-02\nstatus: failed\ngit_hash: no-git\n---\n\n# It failed\n"
-
-
 EXECUTION = ".idumb/brain/execution/1"
 
 
@@ -73,7 +72,8 @@ def test_init_migrates_state_progress_and_checkpoints_of_an_old_idumb(project: P
     assert (migrated["session"], migrated["phase"]) == ("ses_1", "executed")
     assert (migrated["anchors"], migrated["history"]) == (STATE["anchors"], STATE["history"])
     phase = migrated["phases"][0]
-    assert (phase["phase"], phase["completed"], phase["failed"]) == ("1", ["T1-01"], ["T1-02"])
+    shown = [phase[name] for name in ("phase", "completed", "failed", "blocked")]
+    assert shown == ["1", ["T1-01"], ["T1-02"], ["T1-03"]]
     assert phase["tasks"]["T1-01"]["git_hash"] == HASH
     assert project.json("init").data["taken_over"] is None
     assert [migrated] == imported(project)
