@@ -69,7 +69,7 @@ def test_the_command_that_decides_is_shown_as_it_is_written(command: str) -> Non
     [
         "false", 'test -n "$A"', "test -s a.txt", "[ -f a.txt ]", "grep -q x a.txt", "grep -vq '' a.txt",
         "! grep -q x a.txt", "! grep -q -e x -e y a.txt", "! grep -q x present", "make", "make && true",
-        "true && make",
+        "true && make", "make; exit", "test", "! grep -q x /etc/none", "! grep -q x $F",
         "set -e; make; true", "test 1 -eq $(cat a.txt)",
         "if true; then make; fi", "a=$(make)", "echo x > b.txt", "! grep -q '' a.txt", "make || exit 1", "cat a.txt",
         "cd src && true", "bash -o pipefail -c 'make | cat'", "(make)", "{ make; }",
