@@ -27,13 +27,14 @@ def test_an_answer_in_another_format_is_not_an_opinion() -> None:
         {"verdict": "PASS", "judgements": {"SC-1": True}},
         {"verdict": "PASS", "judgements": [{"criterion": "SC-1", "holds": "no"}]},
         {"verdict": "PASS", "judgements": ["SC-1 holds"]},
+        {"verdict": "PASS", "judgements": [{"criterion": 1, "holds": True}]},
     ]
     assert not [answer for answer in cases if judgement.read_opinion(answer) is not None]
 
 
 def test_a_refutation_must_cite_an_existing_place() -> None:
     """R-ADAPT-5."""
-    answer = {"verdict": "FAIL", "judgements": [NO, {**NO, "citations": [{"file": "a.txt", "line": "one"}, 7]}]}
+    answer = {"verdict": "FAIL", "judgements": [NO, {**NO, "citations": [{"file": "a.txt", "line": "one"}, 7, {}]}]}
     judgements = judgement.read_opinion(answer)
     assert judgements is not None
     first, second = judgements[1]
@@ -51,14 +52,11 @@ def test_an_opinion_keeps_its_words_and_places_up_to_a_limit() -> None:
     row = {"criterion": "c" * 3000, "holds": False, "why": "w" * 3000, "citations": places}
     read = judgement.read_opinion({"verdict": "FAIL", "judgements": [row] * 300})
     assert read is not None
-    kept = Judgement(
-        "c" * 2000, holds=False, why="w" * 2000, citations=(Citation("a.txt", 3), Citation("b.txt", 0)) * 10
-    )
+    cited = (Citation("a.txt", 3), Citation("b.txt", 0)) * 10
+    kept = Judgement("c" * 2000, holds=False, why="w" * 2000, citations=cited)
     assert read == ("FAIL", (kept,) * 200)
-    assert judgement.read_opinion({"verdict": "PASS", "judgements": [{**NO, "why": 7}]}) == (
-        "PASS",
-        (Judgement("SC-1", holds=False, why="", citations=(Citation("a.txt", 1),)),),
-    )
+    plain = Judgement("SC-1", holds=False, why="", citations=(Citation("a.txt", 1),))
+    assert judgement.read_opinion({"verdict": "PASS", "judgements": [{**NO, "why": 7}]}) == ("PASS", (plain,))
 
 
 def test_what_refutes_is_collected_from_every_opinion() -> None:

@@ -114,7 +114,6 @@ def test_an_undo_after_an_amendment_leaves_the_run_open_for_its_new_task() -> No
 
 
 def test_work_of_a_person_that_is_accepted_is_the_last_that_was_done() -> None:
-    """A rollback to a task undoes what was done after it."""
     tape = Tape("A", "B").add("attempt.started", "A", 1, base=BASE, snapshot="s", envelope={"adapter": "human"})
     tape.complete("B").add("task.accepted", "A", 1, commit=None)
     assert list(tape.state().attempted) == ["B", "A"]

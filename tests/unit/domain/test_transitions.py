@@ -21,6 +21,7 @@ AMENDED = {
 ASKED = ("decision.asked", {"id": "q", "kind": "judge", "task": "T1-01", "choices": [{"id": "yes"}]})
 ANSWER = {"decision": "q", "choice": "yes", "by": "me", "guidance": ""}
 OTHER: tuple[Any, ...] = ("evidence.recorded", {}, 2)
+NOT_DONE = "attempt 1 of T1-01 has no checkpoint of completed work"
 
 CASES: tuple[tuple[tuple[Any, ...], str], ...] = (
     ((ATTEMPT,), "the first event of the run is no run.started"),
@@ -33,12 +34,16 @@ CASES: tuple[tuple[tuple[Any, ...], str], ...] = (
     ((BEGUN, ATTEMPT, DONE, ("step.finished", {"ok": True, "index": 0}, 1)), "attempt 1 of T1-01 had ended"),
     ((BEGUN, ATTEMPT, DONE, DONE), "attempt 1 of T1-01 had ended"),
     ((BEGUN, ATTEMPT, ("attempt.finished", {**FINISHED, "outcome": "waiting"}, 1), DONE), ""),
-    ((BEGUN, ATTEMPT, DONE, COMPLETED), "attempt 1 of T1-01 has no checkpoint of completed work"),
+    ((BEGUN, ATTEMPT, ("attempt.finished", {**FINISHED, "deviation": "b.txt"}, 1), DONE), ""),
+    ((BEGUN, ATTEMPT, DONE, ("checkpoint.intended", CHECKPOINT, 1), DONE), ""),
+    ((BEGUN, ATTEMPT, DONE, COMPLETED), NOT_DONE),
+    ((BEGUN, ATTEMPT, ("attempt.finished", FINISHED, 1), KEPT, COMPLETED), NOT_DONE),
     ((BEGUN, ATTEMPT, DONE, KEPT, COMPLETED), ""),
     ((BEGUN, ATTEMPT, DONE, KEPT, COMPLETED, ("task.failed", {"reason": ""}, 1)), "T1-01 is completed"),
     ((BEGUN, ("contract.amended", AMENDED)), ""),
     ((BEGUN, ("contract.amended", {**AMENDED, "version": 3})), "version 3 follows version 1"),
     ((BEGUN, ("contract.amended", {**AMENDED, "chain": HASH})), "it does not follow the contract before it"),
+    ((BEGUN, ("contract.amended", {**AMENDED, "from": HASH})), "it does not follow the contract before it"),
     ((BEGUN, ("decision.answered", ANSWER)), "q was never asked"),
     ((BEGUN, ASKED, ("decision.answered", ANSWER)), ""),
     ((BEGUN, ASKED, ("decision.answered", {**ANSWER, "choice": "no"})), "no is no choice of q"),
@@ -46,10 +51,8 @@ CASES: tuple[tuple[tuple[Any, ...], str], ...] = (
 
 
 def event(seq: int, kind: str, payload: Any, attempt: int | None = None, *, version: int = 1) -> Event:
-    at, task = (
-        f"2026-01-01T00:00:{seq:02}.000000Z",
-        "T1-01" if kind.partition(".")[0] not in ("run", "contract") else None,
-    )
+    at = f"2026-01-01T00:00:{seq:02}.000000Z"
+    task = "T1-01" if kind.partition(".")[0] not in ("run", "contract") else None
     return Event(seq, "o", "r", task, attempt, kind, payload, version, 1, at, GENESIS, GENESIS)
 
 
