@@ -249,7 +249,7 @@ def _approvals(
     the bytes and idumb cannot renew it, so the plan does not change while a signed approval counts.
     """
     agreed = PhaseGrants(services, old, state.base.commit)
-    if STRICT in (state.mode, new.mode):
+    if state.mode == STRICT:
         agreed.approval()
     live = [grant for grant in agreed.live if grant.how == APPROVE or grant.accepted]
     is_signed = any(grant.signature is not None for grant in live)

@@ -216,8 +216,7 @@ def require_same_environment(services: Services, state: RunState, contract: Cont
 
     A guided run records what changed. Nothing is refused if the user accepts it, or if the run has no attempts.
     """
-    is_strict = STRICT in (request.mode, state.mode, contract.mode)
-    if is_strict and state.attempted and state.contract.envelopes and not request.accept_changed:
+    if state.mode == STRICT and state.attempted and state.contract.envelopes and not request.accept_changed:
         current = envelopes.current_envelopes(services, services.adapters, contract)
         changes = envelope.changes(state.contract.envelopes, current.envelopes)
         if changes:

@@ -247,7 +247,7 @@ def _drop_dependency(
     A strict plan is approved as a whole, so only its author changes it. Plans of workflows are never amended.
     """
     plan = contract.plan_of[task]
-    if state is None or STRICT in (state.mode, contract.mode) or plan.dialect == phase_ids.STEP_PLAN or plan.workflow:
+    if state is None or state.mode == STRICT or plan.dialect == phase_ids.STEP_PLAN or plan.workflow:
         return []
     droppable = [d for d in schedule.blockers(contract, statuses, task) if d in contract.tasks[task].depends_on]
     if not droppable:

@@ -137,7 +137,7 @@ def _for_deviations(services: Services, contract: Contract, state: RunState, tas
     secret = exposed_secrets.in_any_name(services, deviations)
     guarded = run_lookup.deviations(services, state.id, task).protected
     never = [path for path in guarded if not paths.matches_any(path, paths.PROTECTED_UNLESS_DECLARED)]
-    widens = not never and plan.dialect != phase_ids.STEP_PLAN and STRICT not in (plan.mode, state.mode)
+    widens = not never and plan.dialect != phase_ids.STEP_PLAN and state.mode != STRICT
     amend = Action.of("amend", phase, *(word for path in deviations for word in ("--accept-deviation", task, path)))
     keep, leave_out = (Action.of("resume", phase, "--on-deviation", how) for how in (KEEP, LEAVE_OUT))
     declares = "the plan declares them, the contract is locked again, and the task is retried"
