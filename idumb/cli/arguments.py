@@ -123,9 +123,8 @@ def moment(ctx: click.Context, param: click.Parameter, value: str | None) -> str
         time = datetime.fromisoformat(value)
         utc = time.replace(tzinfo=UTC) if time.tzinfo is None else time.astimezone(UTC)
     except (ValueError, OverflowError):
-        raise click.BadParameter(
-            f"{value!r} is not a time. Write 2026-01-31 or 2026-01-31T12:00:00Z.", ctx, param
-        ) from None
+        words = f"{value!r} is not a time. Write 2026-01-31 or 2026-01-31T12:00:00Z."
+        raise click.BadParameter(words, ctx, param) from None
     return utc.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
 

@@ -156,7 +156,9 @@ def roadmap_command(title: str | None, after: str | None, goal: str) -> Result:
 @click.option("--task", help="Only events of this task.")
 @click.option("--kind", help="Only this kind (attempt.started) or alias (step_started); idumb help events lists them.")
 @click.option("--since", metavar="TIME", callback=arguments.moment, help="Only from this time on (ISO 8601, UTC).")
-@click.option("-n", "--limit", type=click.IntRange(1), default=100, show_default=True, help="How many of the newest.")
+@click.option(
+    "-n", "--limit", type=click.IntRange(1, 10**9), default=100, show_default=True, help="How many of the newest."
+)
 @click.option("--follow", is_flag=True, help="Print events as they come, until the run ends.")
 def log_command(phase: str | None, workflow: str | None, *, follow: bool, **filters: Any) -> Result | None:
     """Show the events of a run.

@@ -185,7 +185,7 @@ class Group(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         names = self.list_commands(ctx)
-        if not args or args[0] in names or args[0].startswith("-"):
+        if ctx.resilient_parsing or args[0] in names:
             return super().resolve_command(ctx, args)
         word, place = args[0], ctx.command_path.partition(" ")[2]
         message = f"No such command '{f'{place} {word}'.strip()}'."

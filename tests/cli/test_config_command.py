@@ -164,4 +164,5 @@ def test_commands_phases_and_tasks_are_completed(project: Project) -> None:
     project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt")])
     assert completed(project, "idumb", "dlq", "re") == ["retry"]
     assert completed(project, "idumb", "execute-phase", "") == ["1"]
+    assert completed(project, "idumb", "exceute", "1") == []
     assert completed(project, "idumb", "show", "t1-0") == ["T1-01", "T1-02"]

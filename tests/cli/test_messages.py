@@ -55,6 +55,7 @@ def test_an_unknown_kind_gets_the_known_names(project: Project) -> None:
     assert [name for name in ALIASES if name not in words] == []
     assert "Did you mean task.completed?" in project.quick("log", "--kind", "task.complete").err
     assert project.json("log", "--run", "nonsense").error["code"] == "run.unknown"
+    assert project.json("log", "--limit", "9" * 20).error["code"] == "usage"
     for time in ("yesterday", "0001-01-01T00:00+01"):
         assert f"'{time}' is not a time" in project.quick("log", "--since", time).err
 
