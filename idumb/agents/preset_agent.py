@@ -15,7 +15,7 @@ from idumb.agents import answers
 from idumb.agents.adapter import Equipment
 from idumb.agents.answers import Ending, Report, last_line
 from idumb.agents.known_agent import KnownProgram, Preset
-from idumb.agents.program import HOME, HOMES, InputFiles, of_process, write_input
+from idumb.agents.program import HOME, HOMES, InputFiles, of_process, scratch, write_input
 from idumb.agents.transcript import Transcript
 from idumb.app.ports import Hear
 from idumb.domain import agent, outcome, wording
@@ -39,9 +39,7 @@ class PresetAgent(KnownProgram):
         super().__init__(binding, equipment, self._preset)
 
     def _says_login(self) -> bool | None:
-        import tempfile
-
-        with tempfile.TemporaryDirectory(prefix="idumb-") as folder:
+        with scratch(self._equipment.inputs) as folder:
             try:
                 asked = child_process.run(
                     (self.describe()[0], *self._preset.status),

@@ -82,7 +82,7 @@ def _found_in(ran: Evidence) -> tuple[Finding, ...]:
 
 def _not_comparable(before: Evidence, after: Evidence, found: tuple[Finding, ...]) -> str:
     """Return why two outputs cannot be compared, in words; "" if they can."""
-    if before.result != evidence.FAILED or before.exit_code == 0:
+    if before.result != evidence.FAILED:
         return f"it fails, and on the tree before the task it {before.result.replace('_', ' ')}"
     if before.truncated or after.truncated:
         return f"{_UNKNOWN}, because it is too long"

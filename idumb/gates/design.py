@@ -91,7 +91,7 @@ class _Tree:
             targets: dict[str, int] = {}
             for one in self.read(path, old=old).imports:
                 target = _file_of(path, one, self._exists) if one.runs else None
-                if target is not None and target != path:
+                if target is not None:
                     targets.setdefault(target, one.line)
             self._targets[key] = targets
         return self._targets[key]

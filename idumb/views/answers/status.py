@@ -14,9 +14,8 @@ _STANDING = {"stopped": ", which is stopped", "elsewhere": ", which cannot be se
 def status(view: phrases.Data) -> list[str]:
     """Return each phase with its counts, its questions, and the next command."""
     phases = [line for row in view["phases"] for line in _phase(row)]
-    lines = [*_owner(view), *phases, *_questions(view)]
-    kept = view["kept"]["words"]
-    return _ended([*lines, kept] if kept else lines, view)
+    kept = filter(None, [view["kept"]["words"]])
+    return _ended([*_owner(view), *phases, *_questions(view), *kept], view)
 
 
 def _owner(view: phrases.Data) -> Iterator[str]:

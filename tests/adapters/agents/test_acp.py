@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from idumb.agents import acp, registry
 from idumb.agents.acp_client import LONGEST_LINE, Client, ToolCall
 from idumb.domain import agent, outcome
-from idumb.domain.agent import BUILDER, PLANNER, AgentRequest, AgentResult
+from idumb.domain.agent import BUILDER, PLANNER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.plans import plan
 from idumb.domain.settings import Binding, Settings
 from tests.support import acp_agent, programs
@@ -197,6 +197,13 @@ def test_every_stop_reason_has_an_outcome_and_a_kind(
     assert "sk-secret" not in repr(result)
     if script[0] == "ask":
         assert "is not offered" in result.reply
+
+
+def test_a_verdict_of_an_agent_that_was_cut_short_does_not_count(tmp_path: Path) -> None:
+    """R-ADAPT-2."""
+    passes = '{"verdict": "PASS", "evidence": [], "findings": []}'
+    result = ask(tmp_path, "say", passes, "stop", "max_tokens", role=VALIDATOR)
+    assert (result.outcome, result.reply) == (outcome.FAILED, passes)
 
 
 @pytest.mark.parametrize("script", one_on_a_push(["connection to the model was cut", "cancelled"], "a last message"))

@@ -83,6 +83,7 @@ def test_an_answer_is_judged_by_its_content(
     "text, words",
     [
         ("done", "does not begin with a head"),
+        ("", "does not begin with a head"),
         ("---\nhandoff: NAME\noutcome: done\n---\n", "END OF ANSWER"),
         ("---\nhandoff: other\noutcome: done\n---\nEND OF ANSWER\n", "must contain `handoff"),
         ("---\nhandoff: NAME\noutcome: great\n---\nEND OF ANSWER\n", "must contain `outcome"),
@@ -155,9 +156,11 @@ def test_waiting_lasts_as_long_as_binding_and_deadline_allow(tmp_path: Path) -> 
 def test_usage_is_unknown_and_a_task_without_files_accepts_no_edit(tmp_path: Path) -> None:
     who, request = away(tmp_path), a_request(tmp_path, allowed_paths=())
     who.run(request)
-    answer(request_file(tmp_path), EDITS % "a.txt")
-    result = who.run(request)
-    assert (result.outcome, result.usage) == (outcome.FAILED, agent.Usage())
+    for body in (EDITS % "a.txt", "```diff\nx\n```"):
+        answer(request_file(tmp_path), body)
+        result = who.run(request)
+        assert (result.outcome, result.usage) == (outcome.FAILED, agent.Usage())
+        assert "is not a file of this task; its files are: none" in result.message
 
 
 def test_an_answer_without_a_ticket_is_not_read(tmp_path: Path) -> None:

@@ -152,6 +152,12 @@ def test_neither_exit_code_nor_last_message_alone_proves_success(
     assert words in result.message
 
 
+def test_a_verdict_of_an_agent_that_failed_does_not_count(tmp_path: Path) -> None:
+    """R-ADAPT-2."""
+    passes = says(result='{"verdict": "PASS", "evidence": [], "findings": []}')
+    assert run(tmp_path, f"{passes}; exit 3", VALIDATOR).outcome == outcome.FAILED
+
+
 def test_a_silent_agent_is_stopped(tmp_path: Path) -> None:
     retry = {"type": "system", "subtype": "api_retry", "error_status": 429, "error": "rate_limit"}
     result = run(tmp_path, f"echo '{json.dumps(retry)}'; exec sleep 60", idle_timeout=0.3)

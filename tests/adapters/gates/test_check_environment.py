@@ -68,6 +68,7 @@ def test_the_user_s_own_location_comes_first_unless_it_is_in_the_repository() ->
     assert (found.kept["CARGO_HOME"], found.kept["PIP_CACHE_DIR"]) == ("/data/cargo", "/fast/pip")
     for value in ("/src/tools", "/src", "relative", "", "/src/.git/tools"):
         assert "CARGO_HOME" not in computed({"CARGO_HOME": value}).kept
+    assert "PIP_CACHE_DIR" not in computed({"XDG_CACHE_HOME": "/src/cache"}, "/src/cache/pip").kept
     assert computed({"GOPATH": "/src/go:/data/go"}).kept["GOPATH"] == "/data/go"
     passed = computed({"CARGO_HOME": "/src/.cargo"}, allowed=(*ALLOWED, "CARGO_HOME"))
     assert passed.variables["CARGO_HOME"] == "/src/.cargo"

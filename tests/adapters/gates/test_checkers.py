@@ -78,7 +78,9 @@ UNKNOWN = {
     "too slow": (CLEAN, ran(None, "", result=evidence.TIMED_OUT), "needs more time: `gates: {types: {timeout: 10m}}`"),
     "no place": (ran(1, "wrong"), ran(1, "wrong"), "because it names no file with a line"),
     "no output": (ran(1), ran(1), "because it names no file with a line. It wrote nothing"),
+    "no place before": (ran(1, "wrong"), ran(1, RETURNS), "because it names no file with a line"),
     "too long": (ran(1, RETURNS), ran(1, RETURNS, truncated=True), "because it is too long"),
+    "too long before": (ran(1, RETURNS, truncated=True), ran(1, RETURNS + UNUSED), "because it is too long"),
     "stopped before": (ran(2, STOPPED), ran(1, RETURNS), "so idumb cannot tell what is new: a.py:1"),
     "stopped after": (ran(2, STOPPED), ran(2, STOPPED), "correct it first: b.py:1: error: invalid"),
 }  # fmt: skip
@@ -220,7 +222,7 @@ def started(command: str, house: Path, **fields: Any) -> Evidence:
 
 
 def by_entry_point(
-    monkeypatch: pytest.MonkeyPatch, house: Path, name: str, after: Mapping[str, str], *, timed_out: bool = False
+    monkeypatch: pytest.MonkeyPatch, house: Path, name: str, after: Mapping[str, str], **ended: Any
 ) -> Evidence | None:
     monkeypatch.setattr(
         own_gate, "PYTHON", f"PYTHONPATH={house / 'installed'}:{Path(idumb.__file__).parents[1]} {sys.executable}"
@@ -228,9 +230,7 @@ def by_entry_point(
 
     def run(gate: str, command: str, *, before: bool) -> Evidence:
         assert (gate, before) == ("todo", False)
-        if timed_out:
-            return ran(None, result=evidence.TIMED_OUT)
-        return started(command, house, sandbox="bwrap")
+        return started(command, house, sandbox="bwrap", **ended)
 
     asked = {"todo": GateSettings(entry_point=name, timeout=60)}
     inputs = changes.inputs({"a.py": "", "a.go": ""}, after)
@@ -283,12 +283,19 @@ def test_an_entry_point_that_gives_no_answer_is_not_a_pass(
     assert (proof.result, words in proof.output) == (evidence.ERRORED, True)
 
 
-def test_an_entry_point_that_does_not_answer_in_time_is_not_a_pass(
-    monkeypatch: pytest.MonkeyPatch, house: Path
+@every(
+    "ended, result, words",
+    [
+        ({"result": evidence.TIMED_OUT}, evidence.TIMED_OUT, "it did not answer within 60s"),
+        ({"changed": ("a.py",)}, evidence.FAILED, "it changed files that it should judge"),
+    ],
+)
+def test_an_entry_point_that_is_late_or_changes_files_is_not_a_pass(
+    monkeypatch: pytest.MonkeyPatch, house: Path, ended: dict[str, Any], result: str, words: str
 ) -> None:
-    proof = by_entry_point(monkeypatch, house, "no_todo", {"a.py": "x"}, timed_out=True)
+    proof = by_entry_point(monkeypatch, house, "no_todo", {"a.go": "x"}, **ended)
     assert proof is not None
-    assert (proof.result, proof.output) == (evidence.TIMED_OUT, "it did not answer within 60s")
+    assert (proof.result, proof.output) == (result, words)
 
 
 def test_an_entry_point_of_the_working_tree_is_none_of_the_installed_environment(house: Path) -> None:
@@ -309,8 +316,3 @@ def test_an_entry_point_of_the_working_tree_is_none_of_the_installed_environment
         evidence.ERRORED,
         True,
     )
-
-
-def test_without_a_gate_in_the_configuration_nothing_runs() -> None:
-    assert changes.judge(changes.inputs({"a.rb": "1"}, {"a.rb": "2"})) == {}
-    assert own_gate.GROUP == "idumb.gates"

@@ -8,6 +8,7 @@ import os
 import re
 import subprocess
 import sys
+from argparse import Namespace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from idumb.domain.proof.evidence import Evidence
 from idumb.domain.settings import USER_HOME
 from idumb.gates.check_environment import CheckEnvironment, Inputs
 from idumb.gates.checks import ShellChecks
+from idumb.gates.controls import Controls
 from idumb.gates.shell_command import Hints
 from idumb.system import process_tree
 from tests.support import programs
@@ -281,6 +283,13 @@ def test_a_failed_check_names_the_line_that_gives_it_what_it_names(
     assert line in failed.output
     assert ("(it may need " in failed.words, line in failed.words) == (bool(line), True)
     assert passed.output == ""
+
+
+def test_a_control_that_a_signal_ended_says_nothing_about_the_work() -> None:
+    killed: Any = Namespace(command=lambda *_, **__: Evidence("AC-1", "", evidence.FAILED))
+    controls = Controls()
+    controls.start(lambda _: killed, {"test": "AC-1"}, tree="t", environment="e")
+    assert controls.end(limit=30) == {"test": f"{evidence.NOT_RUN}: a signal ended it"}
 
 
 def test_a_check_with_the_user_s_home_is_not_told_that_it_is_private(tmp_path: Path, home: Path) -> None:

@@ -166,5 +166,7 @@ def test_the_evidence_names_what_was_not_judged() -> None:
 def test_links_and_plans_without_places_are_not_read() -> None:
     link = changes.inputs({"a.py": PY}, {"a.py": "b.py"}, mode=LINK, non_goals=(symbols("login"),))
     assert changes.judge(link)["non-goals"].passed
-    words_only = changes.inputs({}, {"a.py": PY}, non_goals=(NonGoal("NG-1", "nothing else"),))
-    assert "non-goals" not in changes.judge(words_only)
+    words_only = NonGoal("NG-2", "nothing else")
+    assert "non-goals" not in changes.judge(changes.inputs({}, {"a.py": PY}, non_goals=(words_only,)))
+    both = changes.judge(changes.inputs({}, {"a.py": PY}, non_goals=(paths("b.py"), words_only)))
+    assert both["non-goals"].output == "NG-1: unchanged"
