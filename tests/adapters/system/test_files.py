@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from idumb.system import atomic_write, private_folders, user_folders
-from idumb.system.rooted_files import LinkInTheWay, ProjectFiles
+from idumb.system import atomic_write, private_folders, rooted_files, user_folders
+from idumb.system.rooted_files import HostFiles, LinkInTheWay, ProjectFiles
 from tests.support import python
 from tests.support.cases import every
 
@@ -205,6 +205,15 @@ def test_a_pipe_in_place_of_a_report_does_not_block_a_reader(reports: ProjectFil
     os.mkfifo(root / "a.md")
     assert not reports.exists("a.md")
     assert reports.read("a.md") == ""
+
+
+def test_a_file_of_an_agent_host_that_cannot_be_read_is_not_taken_for_missing(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Or it would be replaced."""
+    (root / "large").write_text("mine")
+    monkeypatch.setattr(rooted_files, "_LARGEST", 3)
+    assert [HostFiles(str(root)).read(path) for path in ("large", "gone")] == ["", None]
 
 
 def test_no_file_descriptor_stays_open(reports: ProjectFiles, root: Path) -> None:
