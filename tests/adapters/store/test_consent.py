@@ -102,7 +102,7 @@ def test_a_record_that_cannot_be_read_is_no_absent_one(consent: FileConsentStore
 def test_a_record_that_others_could_have_written_is_refused(consent: FileConsentStore, level: int) -> None:
     place = give(consent)
     target = [place, *place.parents][level]
-    target.chmod(target.stat().st_mode | 0o020)
+    target.chmod(target.stat().st_mode | (0o020 if level % 2 else 0o002))
     with refusing("consent.unsafe", "can be written by other users"):
         consent.grants("1")
 

@@ -39,10 +39,12 @@ def test_verify_names_the_first_tampered_event(tmp_path: Path, statement: str, b
 
 
 def test_a_payload_that_is_not_json_is_a_clear_error(opened: OpenedLog) -> None:
-    opened.fill(2)
+    """And no event follows one that was changed."""
+    fence = opened.fill(2)
     opened.close()
-    without_triggers(opened.path, "UPDATE events SET payload = '{' WHERE seq = 1")
+    without_triggers(opened.path, "UPDATE events SET payload = '{'")
     assert code_of(lambda: list(opened.log.events())) == "store.corrupt"
+    assert code_of(lambda: opened.append(fence)) == "store.corrupt"
 
 
 @every("bytes_kept", [1, 100, 4096, 20_000])

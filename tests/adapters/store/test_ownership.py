@@ -238,6 +238,8 @@ def test_an_owner_that_notices_only_at_its_release_that_it_was_overtaken_leaves_
     assert (new.owner.holder() or {})["command"] == "new"
     with pytest.raises(Refusal):
         old.owner.guard()
+    with refusing("lock.lost"):
+        old.log.database.write(lambda _: None)
 
 
 def test_a_process_that_became_the_owner_again_is_not_asked_to_stop_as_the_earlier_one(

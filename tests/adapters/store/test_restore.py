@@ -240,7 +240,7 @@ def test_backups_that_others_may_write_block_writing_but_not_reading(opened: Ope
     folder = Path(opened.backups.folder)
     folder.chmod(0o777)
     assert opened.log.head()[0] == 21
-    assert opened.backups.paths() == []
+    assert (opened.backups.paths(), opened.backups.newest()) == ([], None)
     opened.close()
     assert code_of(lambda: opened.owner.acquire("idumb test")) == "store.unsafe"
     folder.chmod(0o700)
