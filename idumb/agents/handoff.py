@@ -140,7 +140,7 @@ def _calls(kind: str, body: str) -> list[tuple[str, Mapping[str, object]]]:
         return [("apply_patch", {"patch": body, "intent": "the answer's patch"})]
     try:
         edits = msgspec.json.decode(body, type=_Edits).edits if kind == "json" else ()
-    except msgspec.MsgspecError:  # it quotes other JSON
+    except (msgspec.MsgspecError, RecursionError):  # it quotes other JSON
         return []
     return [(str(edit.get("tool")), {k: v for k, v in edit.items() if k != "tool"}) for edit in edits]
 

@@ -20,6 +20,7 @@ from tests.support.cases import every
 from tests.support.equipment import equipped
 
 EDITS = '```json\n{"edits": [{"tool": "write_file", "path": "%s", "content": "x\\n", "intent": "make"}]}\n```'
+DEEP = f'```json\n{{"edits": [{{"tool": {"[" * 9999}{"]" * 9999}}}]}}\n```'
 TICKET = "5f0c"
 TOKEN = "ghp_" + "a1B2c3D4e5F6" * 3
 
@@ -57,6 +58,7 @@ def answer(request: Path, body: str, ending: str = "done") -> None:
         (BUILDER, EDITS % "../a.txt", "done", outcome.FAILED, "not a file of this task"),
         (BUILDER, "```diff\nx\n```", "done", outcome.FAILED, "no patch expected"),
         (BUILDER, "I did it.", "done", outcome.COMPLETED, "holds no edits"),
+        (BUILDER, DEEP, "done", outcome.COMPLETED, "holds no edits"),
         (BUILDER, "It cannot be done.", "failed", outcome.FAILED, "It cannot be done."),
         (VALIDATOR, '```json\n{"verdict": "PASS", "findings": []}\n```', "done", outcome.COMPLETED, ""),
         (VALIDATOR, '```json\n{"verdict": "FAIL", "findings": ["no"]}\n```', "done", outcome.FAILED, "FAIL: no"),
