@@ -243,6 +243,8 @@ def installed_version(program: str) -> str:
         version = named_files.read_object(os.path.join(folder, "package.json")).get("version")
         if version and isinstance(version, str):
             return version
+        if os.path.basename(folder) == "node_modules":
+            break  # above it is the project that uses the package
     try:
         with open(real, "rb") as file:
             return hashlib.file_digest(file, "sha256").hexdigest()[:12]

@@ -128,6 +128,9 @@ def test_the_version_is_that_of_the_agent_s_package(tmp_path: Path) -> None:
     program = programs.script(tmp_path / "node_modules/agent/run", "touch started")
     assert acp.AcpAgent(Binding("a", "acp", (str(program),)), equipped(tmp_path / "work")).version == "1 1.2.3"
     assert acp.AcpAgent(Binding("a", "acp", ("no-such-program",)), equipped(tmp_path / "work")).version == "1"
+    (tmp_path / "package.json").write_text('{"version": "0.0.1"}', encoding="utf-8")  # of the project that uses it
+    shim = programs.script(tmp_path / "node_modules/.bin/agent", "exec ../agent/run")
+    assert acp.AcpAgent(Binding("a", "acp", (str(shim),)), equipped(tmp_path / "work")).version != "1 0.0.1"
 
 
 def test_other_roles_write_nothing(tmp_path: Path) -> None:
