@@ -25,10 +25,10 @@ if TYPE_CHECKING:
 def step_plan_path(file: str, root: str) -> str:
     """Return the path of a step plan from the repository's root. Links in its folder are resolved.
 
-    A name that is no file here is returned unchanged: it may be a phase.
+    A name without a folder that is no file here is returned unchanged: it may be a phase.
     """
     folder, name = os.path.split(os.path.join(os.getcwd(), file))
-    if not os.path.lexists(os.path.join(folder, name)):
+    if not os.path.lexists(os.path.join(folder, name)) and "/" not in file:
         return file
     return os.path.relpath(os.path.join(os.path.realpath(folder), name), os.path.realpath(root)).replace(os.sep, "/")
 

@@ -66,11 +66,14 @@ class PlanningFolder:
     def _absent(self, phase: str, names: Sequence[str]) -> InputError:
         """Return the error about a phase that no folder has, which may be the path of a file."""
         is_name = paths.problem(phase) is None and phase.isprintable()
-        if is_name and phase.endswith(".md") and os.path.isfile(os.path.join(self._root, phase)):
+        is_path = is_name and ("/" in phase or phase.endswith(".md"))
+        if is_path and not os.path.lexists(os.path.join(self._root, phase)):
+            return InputError("phase.not-found", f"There is no file {phase}.", hint=Action("roadmap"))
+        if is_path and os.path.isfile(os.path.join(self._root, phase)):
             found = self.parse(self.read(phase), phase).findings
             if found and found[0].code == "plan.foreign-format":
                 return InputError("phase.bad-name", f"{phase}: {found[0].message}.", hint=Action.of("import", phase))
-        if not is_name or "/" in phase or phase.endswith(".md"):
+        if is_path or not is_name:
             message = f"{phase!r} is not a valid phase name: a phase is one folder of {PHASES}."
             return InputError("phase.bad-name", message, hint=Action("roadmap"))
         return InputError(

@@ -66,6 +66,19 @@ def test_an_unknown_phase_is_reported_with_the_existing_ones(project: Project) -
         assert "7" in str(error["message"])
 
 
+def test_a_path_where_no_file_is_is_no_phase(project: Project) -> None:
+    """R-RUN-1: no plan is proposed in a folder that has the name of a file."""
+    for path, code, words in (
+        ("nope.md", "phase.not-found", "There is no file nope.md."),
+        ("docs/nope.md", "phase.not-found", "There is no file docs/nope.md."),
+        ("README.md", "phase.bad-name", "'README.md' is not a valid phase name"),
+        (".planning", "phase.not-found", "There is no phase .planning"),
+        (".planning/", "phase.bad-name", "'.planning/' is not a valid phase name"),
+    ):
+        error, _ = refused(project, "execute-phase", path, exit=3, code=code)
+        assert str(error["message"]).startswith(words)
+
+
 def test_for_a_phase_only_in_the_roadmap_the_plan_command_is_suggested(project: Project) -> None:
     """R-RUN-1."""
     assert project.quick("roadmap", "--add", "Second").code == 0

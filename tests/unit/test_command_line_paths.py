@@ -14,6 +14,7 @@ CASES = {
     "absolute, outside": (".", "{root}/../b.yaml", "../b.yaml", "{root}/../b.yaml"),
     "a name that is a file": (".", "top.yaml", "top.yaml", "top.yaml"),
     "a name that is no file": ("docs", "new.yaml", "new.yaml", "docs/new.yaml"),
+    "a path where no file is": ("docs", "../new.yaml", "new.yaml", "new.yaml"),
     "a slash at the end": (".", "docs/", "docs", "docs/"),
     "a parent folder": (".", "docs/../top.yaml", "top.yaml", "top.yaml"),
     "outside the root": (".", "../b.yaml", "../b.yaml", "../b.yaml"),
