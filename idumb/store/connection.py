@@ -247,11 +247,11 @@ class Database:
     def _begin(self) -> None:
         """Make an empty file. StoreError if no log may be created here."""
         self._may_create(self.folder)
+        private_folders.make(self.folder, root=self._common_dir)
         if self._recorded() is not None:
             # Neither refs nor the same folder: another repository replaced one that idumb knew.
             with contextlib.suppress(OSError):
                 backups.set_aside(self.backups.folder, "kept")
-        private_folders.make(self.folder, root=self._common_dir)
         # SQLite gives its journal the mode of the database, so set the mode before SQLite sees the file.
         os.close(os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW, 0o600))
 

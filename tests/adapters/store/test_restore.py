@@ -228,6 +228,14 @@ def test_another_repository_at_the_same_path_is_new_and_the_old_backups_are_kept
     assert [path.name for path in set_aside.glob("*.db")] == [Path(path).name for path in kept]
 
 
+def test_a_log_that_cannot_begin_leaves_the_backups(opened: OpenedLog) -> None:
+    """F25: the repository was moved, and may come back."""
+    kept = opened.backups.paths()
+    opened.folder.rename(opened.folder.with_name("moved"))
+    assert code_of(lambda: opened.log.database.write(lambda _: None)) == "store.file"
+    assert opened.backups.paths() == kept
+
+
 def test_refs_of_idumb_without_a_log_are_not_a_new_repository(tmp_path: Path) -> None:
     """The state directory knows nothing, as in a mirror clone."""
     opened = OpenedLog(tmp_path, kept_refs=lambda: True)
