@@ -144,7 +144,7 @@ class GitHistory:
         for variable in ("GIT_COMMITTER_IDENT", "GIT_AUTHOR_IDENT"):
             result = git_program.read(self._worktree.root, ["var", variable])
             if result.status != 0:
-                return result.words.rpartition("\n")[2].removeprefix("fatal: ")
+                return result.words.rpartition("fatal: ")[2].partition("\n")[0]
         return None
 
     def head_tree(self) -> str:

@@ -105,6 +105,13 @@ def test_an_operation_in_progress_is_an_obstacle(sandbox: GitSandbox, history: G
     assert not any(word in words for word in ("\n", "--abort", "--hard", "clean -", "checkout -f", "rm "))
 
 
+def test_why_git_knows_nobody_is_what_it_calls_fatal(sandbox: GitSandbox, history: GitHistory) -> None:
+    sandbox.git("config", "user.name", "")
+    assert history.identity_problem() == "empty ident name (for <pat@example.invalid>) not allowed"
+    sandbox.write(".git/config", "[include]\npath = config\n")
+    assert history.identity_problem() == "exceeded maximum include depth (10) while including"
+
+
 def test_an_operation_in_another_worktree_is_not_an_obstacle_here(sandbox: GitSandbox, tmp_path: Path) -> None:
     """F10."""
     _two_sides(sandbox)
