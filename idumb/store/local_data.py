@@ -97,7 +97,10 @@ class FileLocalData:
         """
         private_folders.require_no_mounts(path)
         with private_folders.opened(os.path.dirname(path)) as above:
-            private_folders.remove_at(os.path.basename(path), above)
+            try:
+                private_folders.remove_at(os.path.basename(path), above)
+            except OSError as problem:  # it has only the name
+                raise OSError(problem.errno, problem.strerror, path) from problem
             atomic_write.sync(above)
 
     def remove(self) -> None:

@@ -49,6 +49,17 @@ def test_what_is_mounted_in_a_checkout_is_not_removed(project: Project, monkeypa
     assert sorted(project.repo.clones.rglob("*")) == before
 
 
+def test_what_cannot_be_removed_is_named_by_its_path(project: Project, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As if a container had put files of another user into a checkout."""
+
+    def refuse(name: str, at: int) -> None:
+        raise OSError(errno.ENOTEMPTY, "it cannot be removed", name)
+
+    monkeypatch.setattr(private_folders, "remove_at", refuse)
+    answer = project.quick("deinit", "--yes", "--json")
+    assert f"{state_dir()}/consent/" in answer.error["message"]
+
+
 def test_deinit_removes_refs_log_and_consent_and_keeps_every_user_byte(project: Project) -> None:
     """R-GIT-8, R-LOG-9: the commits still tell what was done."""
     before, commits = project.repo.ledger(), project.subjects()

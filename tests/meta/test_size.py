@@ -6,21 +6,21 @@ from tests.meta import size
 
 BUDGETS = {
     "domain": 7_867,
-    "markdown": 6_333,
+    "markdown": 6_336,
     "app, engine rooms": 6_838,
     "app, use cases": 7_869,
     "composition": 667,
     "cli, views": 4_188,
     "see and steer": 1_915,
     "git": 4_348,
-    "store": 1_685,
+    "store": 1_688,
     "system": 2_061,
     "gates": 1_771,
-    "agents, fake_model": 3_417,
+    "agents, fake_model": 3_419,
     "the root": 25,
 }
 FILES = 391
-TESTS = 63_041
+TESTS = 63_086
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 389_156  # bytes of README.md and docs/
+PAGES = 389_153  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:
