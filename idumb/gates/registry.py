@@ -16,7 +16,6 @@ from typing import NamedTuple, ParamSpec, TypeVar
 from msgspec.structs import replace
 
 from idumb.domain.errors import IdumbError
-from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import evidence, gate_table
 from idumb.domain.proof.gate import NEVER, Deadline, Inputs, Judged, OutOfTimeError
 from idumb.domain.proof.ledger import Definitions
@@ -142,7 +141,7 @@ def _has_non_goals(inputs: Inputs) -> bool:
 
 
 def _asked_or_strict(name: str, inputs: Inputs) -> bool:
-    return name in inputs.asked or inputs.plan.mode == STRICT
+    return name in inputs.asked or inputs.strict
 
 
 GATES: tuple[StepGate, ...] = (

@@ -112,12 +112,15 @@ def test_a_pinned_base_is_valid_only_for_a_run_that_starts_there(project: Projec
 @pytest.mark.nightly
 def test_strict_mode_needs_an_approval_for_a_guided_plan_and_resume_stays_strict(project: Project) -> None:
     """R-LOCK-4."""
-    failing = task("T1-01", files="create `a.txt`", check="test -e go.log", steps=(write("a.txt", "x"),))
+    steps = (write("a.py", "def load(path):\n    return path\n"),)
+    failing = task("T1-01", files="create `a.py`", check="test -e go.log", steps=steps)
     project.plan([failing, task("T1-02", files="create `b.txt`", check="test -e b.txt", steps=(write("b.txt", "x"),))])
     refused(run(project, "--mode", "strict", "--approve", contract(project)), "approval.missing")
     approve(project)
     halted = run(project, "--mode", "strict")  # at the first failure, although the plan is guided
     assert [(row["status"], row["attempts"]) for row in halted.data["tasks"]] == [("failed", 1), ("ready", 0)]
+    judged = project.json("show", "T1-01").data["attempts"][0]["evidence"]
+    assert [row["subject"] for row in judged] == ["AC-1", "gate specification"]
     assert project.quick("approve", "1", "--revoke", "--json").code == 0
     refused(
         project.quick("resume", "1", "--retry-failed", "--approve", contract(project), "--json"), "approval.revoked"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from tests.meta import size
 
 BUDGETS = {
-    "domain": 7_867,
+    "domain": 7_868,
     "markdown": 6_336,
-    "app, engine rooms": 6_838,
+    "app, engine rooms": 6_839,
     "app, use cases": 7_869,
     "composition": 667,
     "cli, views": 4_188,
@@ -15,12 +15,12 @@ BUDGETS = {
     "git": 4_348,
     "store": 1_688,
     "system": 2_061,
-    "gates": 1_771,
+    "gates": 1_770,
     "agents, fake_model": 3_419,
     "the root": 25,
 }
 FILES = 391
-TESTS = 63_086
+TESTS = 63_089
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 389_153  # bytes of README.md and docs/
+PAGES = 389_151  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

@@ -6,7 +6,7 @@ import hashlib
 from collections.abc import Mapping
 from typing import Any
 
-from idumb.domain.plans.plan import GUIDED, Plan, Task
+from idumb.domain.plans.plan import Plan, Task
 from idumb.domain.proof import gate
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.proof.gate import Inputs
@@ -24,7 +24,7 @@ def inputs(
     task: Task | None = None,
     proofs: tuple[Evidence, ...] = (),
     mode: int = FILE,
-    mode_of_plan: str = GUIDED,
+    strict: bool = False,
     asked: Mapping[str, GateSettings] | tuple[str, ...] = (),
     **plan: Any,
 ) -> Inputs:
@@ -51,10 +51,12 @@ def inputs(
             return None
         return blobs[entry.oid] if len(blobs[entry.oid]) <= limit else None
 
-    made = Plan("p", "", "1", "01", "", "", mode=mode_of_plan, **plan)
+    made = Plan("p", "", "1", "01", "", "", **plan)
     gates = asked if isinstance(asked, Mapping) else dict.fromkeys(asked, GateSettings())
     frozen = task or Task("T1-01", "A task")
-    return Inputs(frozen, made, tuple(changes), read, dict, proofs, gates, lambda path: entry(after, path))
+    return Inputs(
+        frozen, made, tuple(changes), read, dict, proofs, gates, lambda path: entry(after, path), strict=strict
+    )
 
 
 def judge(inputs: Inputs) -> dict[str, Evidence]:

@@ -153,6 +153,7 @@ def gate_evidence(context: RunContext, attempt: Attempt, checked: Sequence[Evide
         settings.gates,
         lambda path: work.entry(attempt.candidate, path),
         seconds=lambda name: gate_table.time_to_judge(settings, name),
+        strict=context.strict,
     )
     if gate_table.run_commands(settings) and attempt.ledger.holds:
         inputs = _with_commands(context, attempt, inputs)

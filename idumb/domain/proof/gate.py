@@ -34,7 +34,7 @@ class Inputs(Struct, frozen=True):
     that the configuration names, with their settings. `entry` finds a file of the frozen tree by its path, `before` one
     of the tree before the task. `run` runs a command of a gate as checks run, on the frozen files or on the tree before
     the task; it returns None if it cannot show that tree. Without `run`, no gate runs anything of the project's.
-    `seconds` is how long a gate without commands may take, by its name in the settings.
+    `seconds` is how long a gate without commands may take, by its name in the settings. `strict` is whether the run is.
     """
 
     task: Task
@@ -48,6 +48,7 @@ class Inputs(Struct, frozen=True):
     before: Callable[[str], Entry | None] = lambda _: None
     run: Run | None = None
     seconds: Callable[[str], float] = lambda _: math.inf
+    strict: bool = False
 
     def text(self, entry: Entry | None) -> str | None:
         """Return the text of a file, without a byte-order mark; None above 1 MiB, or if it is not UTF-8."""

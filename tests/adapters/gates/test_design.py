@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from idumb.domain.settings import GateSettings
@@ -21,7 +20,7 @@ PACKAGE = {
 def judged(
     before: dict[str, str], edits: dict[str, str], asked: Mapping[str, GateSettings] | None = None
 ) -> Evidence | None:
-    inputs = changes.inputs(before, {**before, **edits}, mode_of_plan=STRICT, asked=asked or {})
+    inputs = changes.inputs(before, {**before, **edits}, strict=True, asked=asked or {})
     return changes.judge(inputs).get("design")
 
 

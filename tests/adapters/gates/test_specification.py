@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from idumb.domain.plans.plan import STRICT
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
 from tests.support import changes
@@ -18,7 +17,7 @@ def load(path: str) -> str:
 
 
 def judge(before: dict[str, str], after: dict[str, str]) -> Evidence | None:
-    return changes.judge(changes.inputs(before, after, mode_of_plan=STRICT)).get("specification")
+    return changes.judge(changes.inputs(before, after, strict=True)).get("specification")
 
 
 BROKEN = [
