@@ -148,6 +148,18 @@ def test_a_file_that_differs_from_its_task_s_result_is_reported(
     assert changed in answer.data["mismatches"]
 
 
+def test_a_check_that_changes_what_an_earlier_run_made_proves_nothing(project: Project) -> None:
+    """No command of the check names the file, and the new run starts with it."""
+    first = making("T1-01", "a.txt")
+    project.plan([first])
+    assert run(project).code == 0
+    check = "find . -name 'a.t*' -exec cp b.txt {} ';'"
+    project.plan([first, task("T1-02", files="create `b.txt`", check=check, steps=[write("b.txt", "b\n")])])
+    run(project, "--max-attempts", "1", "--no-verify")
+    assert project.statuses() == {"T1-01": "completed", "T1-02": "failed"}
+    assert project.json("show", "T1-01").data["run"] != project.json("show", "T1-02").data["run"]
+
+
 def test_the_log_names_the_amendment_that_added_an_invariant(project: Project) -> None:
     """R-GATE-3, R-LOCK-8."""
     tasks = [making("T1-01", "a.txt"), failing_task("T1-02", "b.txt", after="T1-01")]

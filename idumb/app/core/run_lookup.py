@@ -188,8 +188,13 @@ def left_paths(state: RunState) -> frozenset[str]:
 
 
 def has_changed(services: Services, run: str, tree: str, path: str) -> bool:
-    """Return whether a path changed since a run started. False before the first run."""
+    """Return whether a run changed a path: in a task, perhaps of an earlier run, or since it started.
+
+    False before the first run.
+    """
     state = run_of(services, run)
+    if path in left_paths(state):
+        return True
     if not state.base.tree:
         return False
     try:
