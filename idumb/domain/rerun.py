@@ -17,6 +17,7 @@ SAME = "same"
 NOW_FAILS = "now_fails"
 NOW_PASSES = "now_passes"
 NOT_RUN = "not_run"
+CHANGED_COMMAND = "changed_command"
 STILL_FAILS = "still_fails"
 FAILS = frozenset({NOW_FAILS, STILL_FAILS})
 """Results of a check; then those of a task or of a phase."""

@@ -179,6 +179,20 @@ def test_work_that_a_person_accepted_is_not_proven_by_a_check_that_still_fails(p
     assert "T1-01 AC-1 still fails, exit 1: false" in project.quick("prove", "1").out
 
 
+def test_a_check_that_an_amendment_changed_is_not_as_recorded(project: Project) -> None:
+    invariants = "invariants: [{id: INV-1, text: it is not there, check: test ! -e %s.txt}]\n"
+    tasks = [making("T1-01", "a.txt"), failing_task("T1-02", "b.txt", after="T1-01")]
+    project.plan(tasks, head=invariants % "bad")
+    assert run(project, "--max-attempts", "1").code == 1
+    for name, result, code in (("worse", "changed_command", 0), ("a", "now_fails", 1)):
+        project.plan(tasks, head=invariants % name)
+        assert project.json("amend", "1", "--from-file", "--yes").code == 0
+        answer = prove(project, "T1-01", code=code)
+        assert checks(answer) == {"AC-1": "same", "invariant INV-1": result}
+        why = {check["why"] for check in answer.data["tasks"][0]["checks"]}
+        assert why == {"", "the evidence was recorded for another command: test ! -e bad.txt"}
+
+
 def test_a_phase_without_a_check_to_rerun_is_not_proven(project: Project) -> None:
     """What a person said is recorded, but no clone repeats it; an unproven criterion has no record anywhere."""
     criteria = "  - [ ] nice — human\n  - [ ] quick\n"

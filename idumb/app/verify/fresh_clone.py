@@ -81,15 +81,20 @@ def run_again(proof: Proof, checks: Sequence[Check], recorded: dict[str, Mapping
 def _rerun_check(proof: Proof, check: Check, recorded: Mapping[str, Any] | None) -> Row:
     was = None if recorded is None else str(recorded["result"])
     now = _now(proof, check)
+    result, why = rerun.compare(was, now), ""
+    same = (check.command, proof.services.redactor.redact(check.command or ""))  # the log keeps no secret
+    if recorded is not None and check.command is not None and recorded.get("command") not in same:
+        why = f"the evidence was recorded for another command: {recorded['command']}"
+        result = rerun.CHANGED_COMMAND if now.passed else rerun.NOW_FAILS
     return {
         **fields(check, "subject", "text", "command"),
         "recorded": was,
-        "result": rerun.compare(was, now),
+        "result": result,
         "now": now.result,
         "exit_code": now.exit_code,
         "output": "" if now.passed else now.output,
         "seconds": round(now.seconds, 3),
-        "why": "",
+        "why": why,
     }
 
 

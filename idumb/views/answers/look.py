@@ -49,6 +49,7 @@ _CHECKS = {
     rerun.STILL_FAILS: "still fails",
     rerun.NOW_PASSES: "now passes",
     rerun.NOT_RUN: "not rerun",
+    rerun.CHANGED_COMMAND: "passes with another command",
 }
 
 
