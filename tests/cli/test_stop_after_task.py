@@ -63,6 +63,8 @@ def test_the_current_task_is_finished_and_the_reason_is_kept(stopped: Project) -
     assert (shown["phases"][0]["state"], shown["next"]["command"]) == ("paused", "idumb resume 1")
     assert "\x1b" not in stopped.quick("status").out
     assert not (stopped.repo.common_dir / "idumb/worktrees/main/stop.json").exists()
+    approved = stopped.json("approve", "1", "--hash", stopped.contract_hash())
+    assert (approved.code, approved.data["next"]) == (0, ["idumb resume 1"])
     refused = stopped.execute()
     assert (refused.code, refused.error["code"]) == (4, "run.paused")
     assert [(c["id"], c["command"]) for c in refused.error["details"]["choices"]] == [

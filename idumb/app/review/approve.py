@@ -202,8 +202,11 @@ def _next(services: Services, contract: Contract) -> list[Action]:
     state, run_command = run_lookup.latest_run(services, contract.phase), phase_ids.run_command(contract.phase)
     if contract_versions.is_verified(state, contract):  # it is for checks that run again
         return [actions.NEXT]
-    present = {plan.path: plan.sha256 for plan in contract.plans}
-    if state is None or state.state in CLOSED or present == dict(state.contract.plans):
+    if state is None or state.state in CLOSED:
+        return [run_command]
+    if state.contract.hash == contract.hash:  # it alone continues a run that was stopped
+        return [Action.of("resume", contract.phase)]
+    if {plan.path: plan.sha256 for plan in contract.plans} == dict(state.contract.plans):
         return [run_command]
     return [Action.of("amend", contract.phase, "--from-file"), run_command]
 
