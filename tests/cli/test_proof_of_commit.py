@@ -151,7 +151,9 @@ def test_a_task_whose_check_a_later_task_breaks_is_never_verified_silently(proje
 
 
 def test_init_proposes_the_folders_of_installed_dependencies(sandbox: GitSandbox) -> None:
-    sandbox.write_all({".gitignore": "node_modules\nvendor\n", "package.json": "{}\n", "vendor.txt": "x\n"})
+    """A file with such a name, which says where they are, is not proposed."""
+    ignored = {".gitignore": "node_modules\nvendor\n.venv\n", ".venv": "elsewhere\n"}
+    sandbox.write_all({**ignored, "package.json": "{}\n", "vendor.txt": "x\n"})
     sandbox.commit_with({"node_modules/a/index.js": "x\n"})
     project = Project(sandbox, sandbox.root)
     answer = project.json("init")

@@ -134,8 +134,9 @@ def _checkers(services: Services) -> dict[str, tuple[str, ...]]:
 
 def _dependencies(services: Services) -> tuple[str, ...]:
     """Return the folders of installed dependencies that git ignores; without them, most checks could not run."""
-    names = services.named_files
-    present = names.existing(project_files.DEPENDENCIES).difference(names.links(project_files.DEPENDENCIES))
+    names, folders = services.named_files, project_files.DEPENDENCIES
+    found = {place.removesuffix("/") for place in names.existing(f"{folder}/" for folder in folders)}  # and no files
+    present = found.difference(names.links(folders))
     ignored = services.history.ignored(present) if present else frozenset()
     return tuple(folder for folder in project_files.DEPENDENCIES if folder in ignored)
 
