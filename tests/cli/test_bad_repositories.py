@@ -150,7 +150,14 @@ def test_the_hint_about_files_with_changes_names_a_stash_that_works(project: Pro
     project.repo.write("a b.txt", "mine\n")
     project.repo.write("notes/new.txt", "mine\n")
     hint = started(project).error["hint"]
-    stash = "git stash push -u -- 'a b.txt' notes/new.txt"
+    stash = "git stash push -a -- 'a b.txt' notes/new.txt"
     assert hint == f"Commit them (git commit) or stash them ({stash}), then idumb start T1-01"
     project.repo.git(*shlex.split(stash)[1:])
     assert started(project).code == 0
+
+
+def test_before_the_first_commit_the_hint_names_no_stash(sandbox: GitSandbox) -> None:
+    project = projects.create(sandbox, commit=False)
+    project.plan([task("T1-01", files="modify `a.txt`")], head="builder: editor\n", commit=False)
+    project.repo.write("a.txt", "mine\n")
+    assert started(project).error["hint"] == "Commit them (git commit), then idumb start T1-01"

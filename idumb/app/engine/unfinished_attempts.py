@@ -124,7 +124,8 @@ def _over_conflicts(context: RunContext, attempt: Attempt, others: tuple[str, ..
     raise Refusal(
         "task.changed-since",
         f"{task} is done, but cannot be delivered: these were changed since: {wording.listed(others)}",
-        hint=f"{task_base.ways_out(others)}, then {resume}, which builds {task} again if you committed them",
+        hint=f"{task_base.ways_out(context.services, others)}, then {resume}, which builds {task} again if you"
+        " committed them",
         details={"phase": context.contract.phase, "paths": list(others), "task": task},
     )
 

@@ -96,7 +96,7 @@ def changed_by_user(context: RunContext, task: Task) -> tuple[str, ...]:
         raise Refusal(
             "task.dirty-path",
             f"{task.id} declares files with uncommitted changes that this run did not make: {wording.listed(theirs)}",
-            hint=f"{ways_out(theirs)}, then {again}",
+            hint=f"{ways_out(context.services, theirs)}, then {again}",
             details={"task": task.id, "paths": list(theirs)},
         )
     return theirs
@@ -127,10 +127,12 @@ def _ignored(context: RunContext, task: Task) -> tuple[str, ...]:
     return tuple(p for p in new if trees.entry(present, p) is not None and trees.entry(head, p) is None)
 
 
-def ways_out(dirty: Sequence[str]) -> str:
+def ways_out(services: Services, dirty: Sequence[str]) -> str:
     """Return how a person gets uncommitted changes out of the way. A tracked file that is moved away is deleted."""
+    if services.history.head().commit is None:
+        return "Commit them (git commit)"  # git stash needs a commit
     shown = shlex.join(dirty) if len(dirty) <= wording.MOST_LISTED else "PATHS"
-    return f"Commit them (git commit) or stash them (git stash push -u -- {shown})"
+    return f"Commit them (git commit) or stash them (git stash push -a -- {shown})"
 
 
 def not_saved(left_out: Mapping[str, str], contract: Contract) -> tuple[str, ...]:
