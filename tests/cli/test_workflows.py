@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from idumb.system.clock import SystemClock
 from tests.docs.test_workflow_page import EXAMPLE
 from tests.support import project as projects
 from tests.support.answer import Answer
@@ -340,6 +341,21 @@ def test_a_human_step_waits_as_a_pending_decision_and_its_answer_chooses_the_bra
     assert project.quick("resume", "W1").code == 0
     assert project.read("colour.txt") == "blue\n"
     assert steps(project)["paint-red"] == "omitted"
+
+
+def test_an_answer_after_the_time_of_a_human_step_is_refused_and_resume_goes_on(
+    project: Project, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = HUMAN.replace("kind: human\n", "kind: human\ntimeout: 1h\ntimeout_action: skip\n")
+    define(project, waiting, "ask")
+    assert start(project, "ask").code == 5
+    asked = project.events("W1", "--kind", "decision.asked")[-1]["payload"]
+    monkeypatch.setattr(SystemClock, "now", lambda _: "2999-01-01T00:00:00.000000Z")
+    late = project.quick("decide", asked["id"], "red", "--json")
+    assert (late.code, late.error["code"], late.error["hint"]) == (4, "decision.void", "idumb resume W1")
+    assert f"open until {asked['until']}, and nobody answered" in late.error["message"]
+    assert project.quick("resume", "W1").code == 0
+    assert (steps(project)["choose"], project.read("colour.txt")) == ("omitted", "blue\n")
 
 
 HANDING = """---

@@ -127,8 +127,10 @@ def _require_answerable(services: Services, state: RunState, question: Mapping[s
         why = f"it is about the work of phase {state.phase}, and {wording.listed(unfinished)} {verb} not done"
         if state.restoring is not None:
             why = f"{state.restoring['words']} was interrupted"
-    elif question["id"] not in {row["id"] for row in schedule.open_questions(state, services.clock.now())}:
+    elif question["id"] not in {row["id"] for row in schedule.open_questions(state)}:
         why, hint = "nothing waits for it any more", Action("decisions")
+    elif question["id"] not in {row["id"] for row in schedule.open_questions(state, services.clock.now())}:
+        why = f"it was open until {question['until']}, and nobody answered, so the answer is no"  # `resume` records it
     if why:
         raise plan_questions.void(question["id"], why, hint)
 
