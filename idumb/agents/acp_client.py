@@ -18,6 +18,8 @@ from idumb.agents import answers
 VERSION = 1
 LONGEST_LINE = 16 * 1024 * 1024
 LONGEST_REPLY = 2 * 1024 * 1024
+MOST_CALLS = 10_000
+"""Each tool call is an event, and the log only grows."""
 NO_METHOD = -32601
 _AUTH_REQUIRED = -32000
 
@@ -230,6 +232,8 @@ class Client(Struct):
     def _note(self, update: Mapping[str, Any]) -> ToolCall:
         """Update the record of a tool call; later messages add to earlier ones."""
         name = str(update["toolCallId"])
+        if name not in self.calls and len(self.calls) >= MOST_CALLS:
+            raise _UnusableError(f"it made more than {MOST_CALLS} tool calls")
         old = self.calls.get(name) or ToolCall(name, "other", "", ())
         kind, title, status = (str(update.get(k) or getattr(old, k)) for k in ("kind", "title", "status"))
         paths = tuple(dict.fromkeys((*old.paths, *_paths(update, kind))))

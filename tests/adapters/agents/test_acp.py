@@ -12,7 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from idumb.agents import acp, registry
-from idumb.agents.acp_client import LONGEST_LINE, Client, ToolCall
+from idumb.agents.acp_client import LONGEST_LINE, MOST_CALLS, Client, ToolCall
 from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, PLANNER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.plans import plan
@@ -97,6 +97,16 @@ def test_a_permission_request_with_a_diff_is_a_write_whatever_its_kind(tmp_path:
     declared = {**difference, "path": str(tmp_path / "a.txt")}
     client = held_to(tmp_path, shell=True)
     assert permission(client, kind, "allow_once", "reject_once", content=[declared])["optionId"] == "allow_once"
+
+
+def test_an_agent_that_never_ends_its_tool_calls_is_ended(tmp_path: Path) -> None:
+    """F60: each would be an event in the log."""
+    client = held_to(tmp_path)
+    for number in range(MOST_CALLS + 1):
+        assert not client.over
+        update = {"sessionUpdate": "tool_call", "toolCallId": str(number)}
+        client.heard(json.dumps({"method": "session/update", "params": {"update": update}}).encode() + b"\n")
+    assert (client.over, client.error) == (True, f"it made more than {MOST_CALLS} tool calls")
 
 
 def test_a_write_without_a_file_or_to_a_protected_one_is_vetoed(tmp_path: Path) -> None:
