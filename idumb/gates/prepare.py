@@ -20,7 +20,8 @@ def prepare_identity(commands: Sequence[str], environment: Mapping[str, str]) ->
     """Return what decides the result besides the files of the tree: the commands, and the toolchain that they use."""
     import shutil  # it loads all compressors
 
-    names = {name for command in commands for name in shell.read(command).programs if "/" not in name}
+    words = {word for command in commands for word in (*shell.read(command).programs, *command.split())}
+    names = {word for word in words if "/" not in word}  # an argument may name a program: uv venv --python python3.12
     programs = {name: shutil.which(name, path=environment.get("PATH", os.defpath)) for name in sorted(names)}
     facts = [
         list(commands),

@@ -16,6 +16,7 @@ from idumb.domain.proof.evidence import Evidence
 from idumb.domain.settings import PRIVATE_HOME, USER_HOME
 from idumb.gates.check_environment import CheckEnvironment, Inputs
 from idumb.gates.checks import ShellChecks
+from idumb.gates.prepare import prepare_identity
 from idumb.system import private_folders
 from tests.support.cases import every
 from tests.support.programs import script
@@ -222,3 +223,11 @@ def test_the_user_s_locations_are_in_the_evidence(start: Start, home: Path) -> N
 def test_python_leaves_no_bytecode_for_later_checks(start: Start, tmp_path: Path) -> None:
     (tmp_path / "repo/module.py").touch()
     assert run(start(), f"{sys.executable} -c 'import module'; ls").output == "module.py\n"
+
+
+@every("command", ["uv venv --python python9", "sh -c 'python9 -m venv .venv'"])
+def test_a_changed_program_that_prepare_names_makes_another_installation(tmp_path: Path, command: str) -> None:
+    tool = script(tmp_path / "python9")
+    before = prepare_identity([command], {"PATH": str(tmp_path)})
+    script(tool, "exit 0  # newer")
+    assert prepare_identity([command], {"PATH": str(tmp_path)}) != before
