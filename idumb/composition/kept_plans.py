@@ -31,8 +31,9 @@ class KeptPlans(PlanningFolder):
         self._held[folder] = (phase, tuple(sources))
 
     def is_kept(self, path: str) -> bool:
-        """Whether only a run keeps this plan of a phase, and no file has it."""
-        return path not in dict(super().plans(path.rpartition("/")[0]))
+        """Whether only a run keeps this plan, and no file has it. A step plan is in no folder of plans."""
+        folder = path.rpartition("/")[0]
+        return path not in dict(super().plans(folder)) and path in dict(self.plans(folder))
 
     def phase_folder(self, phase: str) -> str:
         try:

@@ -205,6 +205,16 @@ def test_a_removed_step_plan_at_the_top_can_be_restored_or_its_run_dropped(proje
     assert project.json("drop", "web.yaml", "--why", "not wanted").data["tasks"] == ["web.yaml-02"]
 
 
+def test_reports_are_written_beside_a_step_plan_that_stays_the_link_it_is(project: Project) -> None:
+    put(project, write("a.txt", "x\n"))
+    assert execute(project).code == 0
+    plan = project.folder / PLAN
+    plan.rename(project.folder / "real.yaml")
+    plan.symlink_to("../real.yaml")
+    written = project.json("report", ID, "--write").data["written"]
+    assert (plan.is_symlink(), PLAN in written, len(written)) == (True, False, 2)
+
+
 @pytest.mark.nightly
 def test_idumb_amends_no_step_plan(prepared: Prepared) -> None:
     """R-PLAN-7, R-LOCK-8: it never writes one; a changed plan is approved and run again, and what is done is kept."""

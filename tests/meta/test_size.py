@@ -9,7 +9,7 @@ BUDGETS = {
     "markdown": 6_336,
     "app, engine rooms": 6_844,
     "app, use cases": 7_880,
-    "composition": 667,
+    "composition": 668,
     "cli, views": 4_189,
     "see and steer": 1_915,
     "git": 4_348,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 63_161
+TESTS = 63_171
 
 
 def test_no_room_is_above_its_budget() -> None:
