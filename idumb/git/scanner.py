@@ -162,10 +162,13 @@ class Scanner:
         if self._is_first and self._tracking is None:
             self._drop_ignored(changed, also)
         if changed:
-            self._tree = ""
             sizes = {path: status.st_size for path in changed if (status := self._status(path)) is not None}
             largest = os.fsdecode(self._at(max(sizes, key=lambda path: sizes[path], default=b"")))
             disk.require_room(sizes.values(), self._store.common_dir, largest)
+        if self._is_first and self._tracking is None:
+            changed |= self._touched()
+        if changed:
+            self._tree = ""
             self._update(changed)
         tree = self._tree = self._tree or self._written()
         self._is_first = False
@@ -269,6 +272,10 @@ class Scanner:
         ignored -= self._tracked_ignored | changed
         if stale := [path for path in ignored if not any((path + b"/").startswith(name + b"/") for name in also)]:
             self._drop(stale)
+
+    def _touched(self) -> set[bytes]:
+        """Return what differs from our index, if only in its time: git would read such a file again in each scan."""
+        return {*_rows(self._folder.required(["diff-files", "-z", "--name-only", "--ignore-submodules=all"]))}
 
     def _update(self, paths: set[bytes]) -> None:
         """Give our index the present state of these paths; leave out those that git refuses, with the reason."""

@@ -106,11 +106,8 @@ class Snapshots:
         return self._keep(ref, tree, reason, {WORKTREE: Entry(FOLDER, tree)})
 
     def keep_blobs(self, ref: str, blobs: Mapping[str, str], reason: str) -> str:
-        """Keep blobs by file name under the name `ref`; return the id of their tree."""
-        for name, oid in blobs.items():
-            if "/" in name or not name:
-                message = f"a kept blob needs a plain name: {name!r}"
-                raise ValueError(message)
+        """Keep blobs by plain file name under the name `ref`; return the id of their tree."""
+        for oid in blobs.values():
             if not tree_objects.is_stored(self.repository, oid):
                 raise open_repository.unreadable(oid)
         tree = tree_objects.write(self.repository, {name: Entry(FILE, oid) for name, oid in blobs.items()})

@@ -12,7 +12,7 @@ BUDGETS = {
     "composition": 668,
     "cli, views": 4_189,
     "see and steer": 1_915,
-    "git": 4_348,
+    "git": 4_350,
     "store": 1_688,
     "system": 2_061,
     "gates": 1_771,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 63_171
+TESTS = 63_187
 
 
 def test_no_room_is_above_its_budget() -> None:

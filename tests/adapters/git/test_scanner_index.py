@@ -42,6 +42,22 @@ def test_another_process_scans_the_same_tree_from_the_same_index(sandbox: GitSan
     assert trees.scan() == second, "this process does not rely on what it knew of the index"
 
 
+def test_a_file_of_which_only_the_time_differs_is_read_once_and_not_in_each_scan(
+    sandbox: GitSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    later = clock.nanoseconds() + 10**10
+    monkeypatch.setattr(clock, "nanoseconds", lambda: later)  # what was changed just now is read again anyway
+    place = sandbox.write("a", "1")
+    os.utime(place, (1e9, 1e9))
+    tree = trees_of(sandbox).scan()
+    os.utime(place, (1e9 - 9, 1e9 - 9))
+    folders = {"GIT_DIR": sandbox.git_dir / "idumb/shadow/main", "GIT_OBJECT_DIRECTORY": sandbox.git_dir / "objects"}
+    ours = GitSandbox(sandbox.root, {name: str(path) for name, path in folders.items()})
+    assert ours.git("--work-tree=.", "diff-files", "--name-only") == "a"
+    assert trees_of(sandbox).scan() == tree
+    assert ours.git("--work-tree=.", "diff-files", "--name-only") == ""
+
+
 @pytest.mark.parametrize("damage", ["removed", "locked"])
 def test_an_index_of_ours_that_is_gone_or_locked_is_made_anew(
     sandbox: GitSandbox, trees: GitTrees, damage: str
