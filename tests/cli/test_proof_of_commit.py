@@ -85,6 +85,16 @@ def test_a_strict_task_refuses_a_check_that_changes_a_committed_file(project: Pr
     assert row["reason"].startswith("verify 1 changed stamp.txt, which the commit holds; in strict mode")
 
 
+def test_a_strict_task_refuses_a_check_that_changes_a_committed_file_only_after_a_hook(project: Project) -> None:
+    """R-RUN-3."""
+    project.repo.commit_with({**STAMP, "build.sh": "grep -q formatted a.txt || exit 0\n" + STAMP["build.sh"]}, "stamp")
+    project.plan([making("T1-01", "a.txt", fields="- **Verify:** `test -s a.txt && sh build.sh`\n")])
+    project.repo.write(".git/hooks/pre-commit", "#!/bin/sh\necho formatted >> a.txt\ngit add a.txt\n", mode=0o755)
+    (row,) = approvals.strict(project, "--max-attempts", "1").data["tasks"]
+    assert row["status"] == "failed"
+    assert "a hook changed its files after the proof, and then verify 1 changed stamp.txt" in row["reason"]
+
+
 CHANGES = ("sh build.sh", "echo >> test_it.py", "echo : >> own.sh; sh own.sh")
 
 

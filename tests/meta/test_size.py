@@ -7,7 +7,7 @@ from tests.meta import size
 BUDGETS = {
     "domain": 7_869,
     "markdown": 6_336,
-    "app, engine rooms": 6_844,
+    "app, engine rooms": 6_845,
     "app, use cases": 7_880,
     "composition": 668,
     "cli, views": 4_189,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 63_187
+TESTS = 63_197
 
 
 def test_no_room_is_above_its_budget() -> None:

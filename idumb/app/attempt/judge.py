@@ -328,7 +328,7 @@ def prove_again(context: RunContext, attempt: Attempt, tree: str) -> Attempt:
     context.checks.end_processes()
     subjects = {e.subject for e in checked}
     kept = (e for e in attempt.evidence if e.subject not in subjects)
-    return replace(attempt, evidence=(*kept, *checked))
+    return _require_strict_evidence(context, replace(attempt, evidence=(*kept, *checked)))
 
 
 def reach_verdict(_: RunContext, attempt: Attempt) -> Attempt:

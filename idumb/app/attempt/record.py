@@ -124,8 +124,9 @@ def _with_changes_of_hooks(context: RunContext, attempt: Attempt, changed: str, 
         attempt = judge.prove_again(context, replace(attempt, proven=proven), proven)
     attempt = replace(attempt, evidence=(*attempt.evidence, *steps.evidence_of(context, attempt)))
     failed = [e.subject for e in attempt.evidence if e.result in evidence.BROKEN and e not in before.evidence]
-    if failed:
-        words = f"a hook changed its files after the proof, and then {wording.listed(failed)} failed"
+    why = f"{wording.listed(failed)} failed" if failed else attempt.reason
+    if failed or attempt.outcome == outcome.FAILED:
+        words = f"a hook changed its files after the proof, and then {why}"
         return replace(before, evidence=attempt.evidence, verdict=outcome.FAIL).ended(outcome.FAILED, words)
     context.journal.write(*attempt_events.new_evidence(context, attempt), attempt_events.of_intention(context, attempt))
     return replace(attempt, logged=attempt.evidence)
