@@ -22,6 +22,7 @@ from idumb.git.checkouts.places import Tampered
 from idumb.git.checkouts.user_git import UserGit
 from idumb.git.discover import Worktree
 from idumb.git.git_dir import EXCLUDE, GitDir
+from idumb.git.open_repository import CheckedRepository
 from idumb.git.tree_objects import FILE, LINK, PROGRAM, SUBMODULE
 from idumb.system import private_folders
 
@@ -288,7 +289,7 @@ class Submodules:
             name = hashlib.sha256(os.fsencode(path)).hexdigest()[:16]
             place = os.path.join(self._git.path, "modules", name)
             private_folders.make(place)
-            objects = os.path.join(repository.path, "objects")
+            objects = repository.worktree.objects
             if (path, objects) not in self._opened:  # it knows whether a program wrote the index since
                 root, trusts = partial(self._root, path), self._git.trusts_index
                 folder = CheckoutGitDir(place, root, objects, self._git.user, trusts_index=trusts)
@@ -316,12 +317,13 @@ class Submodules:
             raise Tampered(place)
         return place
 
-    def _repository(self, path: str, commit: str) -> pygit2.Repository | None:
-        """Return the user's repository of a submodule if it has the commit."""
+    def _repository(self, path: str, commit: str) -> CheckedRepository | None:
+        """Return the user's repository of a submodule, or of a working tree committed as one, if it has the commit."""
         for place in (os.path.join(self._user.root, path), os.path.join(self._user.common_dir, "modules", path)):
             try:
                 is_tree = os.path.lexists(os.path.join(place, ".git"))
-                repository = open_repository.repository(discover.at(place)) if is_tree else pygit2.Repository(place)
+                worktree = discover.at(place) if is_tree else Worktree(place, place, place, discover.MAIN)
+                repository = open_repository.repository(worktree)
                 tree_objects.tree_of(repository, commit)
             except (errors.Refusal, KeyError, ValueError, pygit2.GitError, OSError):
                 continue

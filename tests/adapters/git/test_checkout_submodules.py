@@ -74,3 +74,17 @@ def test_a_submodule_that_this_machine_lacks_is_an_empty_folder_and_named(
     show(checkout, sandbox)
     assert {path for path in shown(checkout) if "deep/" in path} == {"sub/deep/deep.txt"}
     assert not checkout.missing
+
+
+def test_a_linked_working_tree_that_was_committed_by_accident_is_shown_as_a_submodule(
+    sandbox: GitSandbox, proof: Take
+) -> None:
+    sandbox.write("a.txt", "a\n")
+    sandbox.commit()
+    sandbox.git("worktree", "add", "-q", "trees/agent-1")
+    sandbox.git("add", "trees/agent-1")
+    sandbox.commit("by accident", "trees/agent-1")
+    checkout = proof()
+    show(checkout, sandbox)
+    assert shown(checkout) == {"a.txt": b"a\n", "trees/agent-1/a.txt": b"a\n"}
+    assert not checkout.missing
