@@ -15,7 +15,7 @@ from idumb.system import user_folders
 @options.command("execute-phase", view="ended")
 @options.phase
 @click.option("--force", is_flag=True, help="Run a verified phase again, from the start.")
-@click.option("--branch", metavar="NAME", help="Create this branch at HEAD and run there.")
+@click.option("--branch", metavar="NAME", help="Create this branch at HEAD unless HEAD is on it, and run there.")
 @click.option("--ask", is_flag=True, help="Print the prompt of the next task; run nothing.")
 @options.dry_run
 @options.running
@@ -84,7 +84,7 @@ def resume_command(
 @options.command("execute", view="ended", opens=options.RUNS)
 @click.argument("file")
 @click.option("--force", is_flag=True, help="Run a verified plan again, from the start.")
-@click.option("--branch", metavar="NAME", help="Create this branch at HEAD and run there.")
+@click.option("--branch", metavar="NAME", help="Create this branch at HEAD unless HEAD is on it, and run there.")
 @options.dry_run
 @options.running
 def execute_command(services: options.Container, file: str, **flags: Any) -> Result:

@@ -64,15 +64,39 @@ def test_an_impossible_branch_is_refused_before_anything_changes(sandbox: GitSan
     assert run(project, "--branch", "deep-1").code == 0
 
 
-def test_an_unfinished_run_begins_no_other_branch_and_stays_guided(sandbox: GitSandbox) -> None:
+def test_an_unfinished_run_stays_guided(sandbox: GitSandbox) -> None:
     project = _project(sandbox)
     project.plan([failing_task("T1-01", "a.txt")])
     assert run(project).code == 1
-    refused = run(project, "--branch", "other")
-    assert (refused.code, refused.error["code"]) == (4, "git.other-branch")
-    assert refused.error["hint"] == "idumb resume 1"
-    assert "other" not in sandbox.git("branch")
     assert run(project, "--mode", "strict").error["code"] == "mode.guided-run"
+
+
+def test_an_unfinished_run_goes_on_on_another_branch_only_if_a_person_names_it(project: Project) -> None:
+    """A hook protects main: the person moves to a branch, and the finished work is committed there."""
+    repo = project.repo
+    project.plan([making("T1-01", "a.txt"), making("T1-02", "b.txt", after="T1-01")])
+    hook = '#!/bin/sh\nif [ "$(git symbolic-ref --short HEAD)" = main ]; then echo "not on main"; exit 1; fi\n'
+    repo.write(".git/hooks/pre-commit", hook, mode=0o755)
+    main = repo.head()
+    assert project.execute().error["code"] == "git.commit-refused"
+    repo.git("switch", "--quiet", "-c", "feature")
+    refused = project.resume()
+    assert (refused.code, refused.error["code"], refused.error["hint"]) == (4, "git.other-branch", "git switch main")
+    (choice,) = refused.error["details"]["choices"]
+    assert choice["command"] == "idumb execute-phase 1 --branch feature"
+    assert not project.exists("a.txt")
+    ended = project.json("execute-phase", "1", "--branch", "feature")
+    assert (ended.code, ended.data["counts"]) == (0, {"completed": 2})
+    assert sum(task["attempts"] for task in ended.data["tasks"]) == 2, "finished work was built again"
+    assert (repo.git("rev-parse", "main"), repo.git("status", "--porcelain")) == (main, "")
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+
+
+def test_work_that_the_other_branch_lacks_is_asked_about(halted: Project) -> None:
+    halted.repo.git("switch", "--quiet", "-c", "older", "HEAD~2")
+    asked = halted.json("execute-phase", "1", "--branch", "older")
+    assert (asked.code, asked.error["code"]) == (5, "run.history-changed")
+    assert "of T1-02 is no longer on older" in asked.error["message"]
 
 
 def test_what_comes_next_is_the_unfinished_run_of_this_branch(project: Project) -> None:

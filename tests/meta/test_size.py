@@ -5,14 +5,14 @@ from __future__ import annotations
 from tests.meta import size
 
 BUDGETS = {
-    "domain": 7_869,
+    "domain": 7_870,
     "markdown": 6_336,
-    "app, engine rooms": 6_845,
+    "app, engine rooms": 6_851,
     "app, use cases": 7_880,
     "composition": 668,
     "cli, views": 4_189,
     "see and steer": 1_915,
-    "git": 4_350,
+    "git": 4_352,
     "store": 1_688,
     "system": 2_061,
     "gates": 1_771,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 63_197
+TESTS = 63_235
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 389_311  # bytes of README.md and docs/
+PAGES = 389_514  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

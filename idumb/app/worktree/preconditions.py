@@ -18,7 +18,7 @@ from idumb.app.core.services import Services
 from idumb.app.ports import CommitAttempt, RepositoryState
 from idumb.app.worktree import done_work
 from idumb.domain import wording
-from idumb.domain.action import REASON, Action
+from idumb.domain.action import REASON, Action, Choice
 from idumb.domain.contract import Contract
 from idumb.domain.errors import InputError, Refusal, WorkFailed
 from idumb.domain.plans.plan import STRICT
@@ -99,15 +99,24 @@ def why_not_deliver(context: RunContext) -> str:
     return services.history.in_progress() or done_work.lost_while_running(services, state)
 
 
-def require_branch(services: Services, state: RunState, wanted: str | None = None) -> None:
-    """Refuse to continue or roll back a run on another branch than its own, or if another one is `wanted`."""
+def require_branch(services: Services, state: RunState) -> None:
+    """Refuse to continue or roll back a run on another branch than its own."""
     back = way_back(services, state)
     if back is not None:
-        raise Refusal("git.other-branch", f"{back.consequence}.", hint=back, details={"back": back})
-    if wanted not in (None, state.branch):
-        place = state.branch or "a detached HEAD"
-        words = f"Run {state.number} of phase {state.phase} continues on {place}; only a new run begins a branch."
-        raise Refusal("git.other-branch", words, hint=Action.of("resume", state.phase))
+        here = services.history.head().branch or "NAME"
+        move = Action.of("execute-phase", state.phase, "--branch", here)
+        means = "its later commits are there; what that branch lacks of its work is asked about"
+        rows = actions.choice_rows((Choice("move", f"go on with the run on {here}", means, move),))
+        raise Refusal("git.other-branch", f"{back.consequence}.", hint=back, details={"back": back, "choices": rows})
+
+
+def branch_to_go_on(services: Services, contract: Contract, state: RunState, requested: str | None) -> str | None:
+    """Return the branch on which an unfinished run goes on: its own, or the one that is requested."""
+    if requested is None or state.restoring is not None:
+        require_branch(services, state)
+        return state.branch
+    begin_branch(services, contract, requested)
+    return requested
 
 
 def way_back(services: Services, state: RunState) -> Action | None:
@@ -127,7 +136,7 @@ def way_back(services: Services, state: RunState) -> Action | None:
 
 
 def begin_branch(services: Services, contract: Contract, requested: str | None) -> None:
-    """Switch to the branch that was requested for a new run, unless HEAD is on it."""
+    """Switch to the branch that was requested, or to that of a new run, unless HEAD is on it."""
     settings = services.settings.git
     configured = settings.branch_name.replace("{phase}", contract.phase) if settings.branch == BRANCH_PHASE else None
     name = requested or configured

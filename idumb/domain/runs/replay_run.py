@@ -93,6 +93,7 @@ def _amended(state: RunState, event: Event) -> None:
 def _resumed(state: RunState, event: Event) -> None:
     """Resume after git's own files were compared; while an attempt is open in an editor, they can still change."""
     _becomes(ACTIVE)(state, event)
+    state.branch = event.payload.get("branch", state.branch)
     state.guarded = replace(state.guarded, unchecked=state.opened is not None)
     if not state.verified:  # a verification that did not pass is repeated at the end
         state.verification = None
