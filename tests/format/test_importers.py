@@ -164,6 +164,6 @@ def test_a_tag_of_task_master_is_read_alone() -> None:
 def test_only_what_looks_like_a_file_of_the_repository_is_one() -> None:
     text = (
         "see `console.log`, `a.py`, `.eslintrc.json` and src/x-y.ts, not /home/me/my-app/src/a.ts,"
-        " ~/my-notes/b.md or `x.y.z`; ./b/c.md too"
+        " ~/my-notes/b.md or `x.y.z`; ./b/c.md too, 在d/e.md中实现"
     )
-    assert signs.paths_in(text) == ("a.py", ".eslintrc.json", "src/x-y.ts", "b/c.md")
+    assert signs.paths_in(text) == ("a.py", ".eslintrc.json", "src/x-y.ts", "b/c.md", "d/e.md")

@@ -162,7 +162,11 @@ class References:
 
 _WORDS = re.compile(r"\w+")
 _LONGEST_NAME = 48
-_PATH = re.compile(r"`([^`\s]+[./][^`\s]*)`|(?<![\w/@:.~-])((?:[\w.@-]+/)+[\w.@-]+\.\w+)(?![\w/])")
+_LETTER = r"[^\W\u2e80-\u9fff\uac00-\ud7af]"  # text of East Asia has no spaces around a path
+_PATH = re.compile(
+    rf"`([^`\s]+[./][^`\s]*)`|(?<![/@:.~-])(?<!{_LETTER})((?:(?:{_LETTER}|[.@-])+/)+(?:{_LETTER}|[.@-])+\.{_LETTER}+)"
+    rf"(?!{_LETTER}|/)"
+)
 # Endings of files; without one of them, a name without a folder may be a method such as `console.log`.
 _USUAL = re.compile(
     r"\w\.(?:c|cc|cfg|[cm]?[jt]sx?|conf|cpp|cs|css|csv|dart|env|exs?|go|gradle|graphql|h|hpp|html|ini|ipynb|java|jpg|json[c5]?"
