@@ -130,6 +130,27 @@ def test_a_file_without_tasks_is_refused(text: str) -> None:
     assert refused.value.code in ("import.unknown-format", "import.unreadable")
 
 
+@every(
+    "names, why, way",
+    [
+        (["b/tasks.md", "a/tasks.md", "archive/a/tasks.md"], "has 3 plans: a/tasks.md, b/tasks.md, ", "x/a/tasks.md"),
+        (["a/PLAN.md", "b/PLAN.md"], "has 2 plans: a/PLAN.md, b/PLAN.md", "x/a/PLAN.md"),
+        (["spec.md", "work/items.md"], "names no plan", "x/FILE"),
+    ],
+)
+def test_a_folder_without_one_plan_is_refused_with_a_command_that_names_a_file(
+    names: list[str], why: str, way: str
+) -> None:
+    for kind in (None, "spec-kit"):
+        with pytest.raises(InputError, match=why) as refused:
+            registry.read("x", dict.fromkeys(names, "- [ ] T001 a\n"), kind)
+        assert str(refused.value.hint) == f"idumb import {way}"
+
+
+def test_a_folder_around_one_plan_is_that_plan() -> None:
+    assert registry.read("specs", {"001-a/tasks.md": "- [ ] T001 a\n"}, None).path == "specs/001-a/tasks.md"
+
+
 def test_words_of_a_source_are_no_proofs_ids_or_tasks_of_the_plan() -> None:
     """R-PLAN-9: whatever a source says, idumb can read the plan that it writes, with all tasks and without proofs."""
     every = [

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 from msgspec.structs import replace
 
+from idumb.domain import wording
 from idumb.domain.action import Action
 from idumb.domain.errors import InputError
 from idumb.domain.plans import source_tasks
@@ -38,20 +39,19 @@ def read(path: str, files: Mapping[str, str], kind: str | None, tag: str = "") -
 
 def opened(source: Sources, kind: str | None = None, tag: str = "") -> SourcePlan:
     """Do the same for a source, which then knows what was used."""
-    names = [name for name in ("", *_FILES) if name in source.files]
+    names = [name for name in ("", *_FILES, "wps.yaml") if name in source.files]
     if not names and kind in (None, BACKLOG.kind) and (plan := task_managers.backlog_folder(source)):
         return _finished(source, plan, BACKLOG)
     known = (name for name in source.files if name.endswith("PLAN.md") or posixpath.basename(name) in _FILES)
-    every = sorted(known, key=phases.natural)
-    plans = names[:1] or [name for name in every if name.endswith("PLAN.md")]
+    every = sorted(known, key=lambda name: ("archive/" in name, phases.natural(name)))
+    plans = names[:1] or every
     if len(plans) == 1:
         plan = _read(source, plans[0], kind, tag)
         others = (posixpath.normpath(f"{source.path}/{name}") for name in every if plans != [""])
         rows = ((path, 1, "a file of its own; import it alone") for path in others if path != plan.path)
         return replace(plan, unread=(*plan.unread, *rows))
-    if plans:
-        raise _unknown(source.path, f"has {len(plans)} plans: import one", posixpath.join(source.path, plans[0]))
-    raise _unknown(source.path, "names no plan of a known tool")
+    why = f"has {len(plans)} plans: {wording.listed(plans)}" if plans else "names no plan of a known tool"
+    raise _unknown(source.path, why, posixpath.join(source.path, plans[0] if plans else "FILE"))
 
 
 def _read(source: Sources, name: str, kind: str | None, tag: str) -> SourcePlan:
@@ -116,7 +116,8 @@ def _unknown(path: str, why: str, way: str = "") -> InputError:
 # The files of a source in the working tree
 
 _BOARDS = ("../config.y*ml", *("../" * up + "backlog.config.yml" for up in range(1, 5)))
-_BESIDE = ("proposal.md", "*SUMMARY.md", "tasks/**/*.md", "*.jsonl", "../*.jsonl", "config.y*ml", *_BOARDS)
+_KITTY = ("tasks/**/*.md", "wps.yaml", "meta.json", "status.json", "*.jsonl", "../*.jsonl")
+_BESIDE = ("proposal.md", "*SUMMARY.md", *_KITTY, "config.y*ml", *_BOARDS)
 LARGEST = 32 * 1024 * 1024
 """Bytes of a file. A plan cannot be larger either."""
 
