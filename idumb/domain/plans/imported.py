@@ -17,7 +17,7 @@ INFERRED = "x-inferred"
 _FENCE = re.compile(r"^(`{3,})text example[ \t]*\r?\n(?s:.*?)^\1(?=[ \t]*\r?$)", re.MULTILINE)
 _CLOSING = re.compile(r"(?:^|(?<=\s))[#\s]+$")  # ends a heading; in `C#` it is a letter
 _COMMENT = re.compile(r"<!--|-->")
-_BOX = re.compile(r"^(?:(?:[-+*]\s*)?\[[^\]]{0,3}\]\s*)+")
+_BOX = re.compile(r"^(?:(?:[-+*]\s*)?\[[^\]]{0,3}\](?!\()\s*)+")
 _NUMBER = re.compile(r"[\[(*_`]*AC[-_ ]?\d|\W*T\d[\w.]*-\d", re.IGNORECASE)  # of a criterion or a task
 _WORDS = r"(?:check|keeps?|verify|human|opinion)\b"
 # A dash, brackets or a colon with one of these words would be a proof.

@@ -42,7 +42,8 @@ class SourceFile:
 
     @cached_property
     def front(self) -> Front:
-        return front_matter(self.text)
+        """Its front matter; a file of YAML is nothing else."""
+        return front_matter(self.text, _WHOLE if self.path.endswith((".yml", ".yaml")) else _HEAD)
 
     @cached_property
     def source(self) -> Source:
@@ -129,7 +130,7 @@ class SourceFile:
 
     def matched(self) -> Iterator[tuple[int, list[str]]]:
         """Yield the number of each line that has signs, with its signs."""
-        skipped = self.outline.hidden if self.sees_fences else self.outline.hidden | self.outline.fenced
+        skipped = set[int]() if self.sees_fences else self.outline.hidden | self.outline.fenced
         tasks = self.candidates | {item.line for item in self.outline.items if item.is_boxless}
         for number, line in enumerate(self.outline.lines, 1):
             if number <= self.front.last:
@@ -183,6 +184,7 @@ class Sources:
 # Front matter; these tools do not write YAML strictly
 
 _HEAD = re.compile(r"---[ \t]*\n(?:[ \t]*\n)*((?>(?:(?!---[ \t]*(?:\n|\Z)).*\n)*))---[ \t]*(?:\n|\Z)")
+_WHOLE = re.compile(r"(?:---[ \t]*\n)?((?s:.*))")
 # Values that YAML does not take without quotes, and that people and models write so.
 _AT = re.compile(r"(?m)^(\s*(?:-\s+|[\w-]+:\s+))([@`%&*!]\S.*)$")
 _UNQUOTED = re.compile(
@@ -240,9 +242,9 @@ def _said(node: Node | None) -> str:
     return "" if node is None or (node.plain and node.value in NULLS) else node.value.strip()
 
 
-def front_matter(text: str) -> Front:
-    """Return the front matter of a text without a byte-order mark."""
-    match = _HEAD.match(text)
+def front_matter(text: str, head: re.Pattern[str]) -> Front:
+    """Return the front matter of a text without a byte-order mark; `head` finds it."""
+    match = head.match(text)
     if match is None:
         return Front()
     last = text.count("\n", 0, match.end(1)) + 1

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
@@ -11,19 +12,20 @@ from idumb.domain import canonical_json
 from idumb.domain.plans.source_tasks import ORDER, Need, SourcePlan, SourceTask, claims
 from idumb.markdown.importers import signs
 from idumb.markdown.importers.signs import References, bare_id
-from idumb.markdown.importers.source_file import Format, Near, SourceFile
-from idumb.markdown.syntax import outline
+from idumb.markdown.importers.source_file import Format, Near, SourceFile, text, texts
+from idumb.markdown.syntax import outline, tree
 from idumb.markdown.syntax.outline import Entry
+from idumb.markdown.syntax.tree import Node, is_list
 
 # spec-kit: `specs/001-feature/tasks.md`, a checklist in phases, with ids and `[P]` for what can run in parallel
 
 _KIT_ID = r"T-?\d{3,}(?:[._]?[0-9A-Za-z]+|-(?!T?\d{3})[0-9A-Za-z]+)*"
 _KIT_REFERENCES = References(_KIT_ID)
 _KIT_TASK = re.compile(
-    rf"[*_~`(\[]*(?P<id>{_KIT_ID})(?![\w])[*_~`)\]]*[.:]?[*_]*(?:[ \t]+(?:[-—–:][ \t]+)?|$)"
-    r"(?P<marks>(?:\[[^\]]{1,12}\]\s*)*)[*_]*\s*(?P<title>.*)"
+    rf"[*_~`(\[]*(?P<id>{_KIT_ID})(?![\w])[*_~`)\]]*(?:[.:]?[*_]*[ \t]+|[\uff1a\u3001][*_]*[ \t]*|$)(?:[-—–:][ \t]+)?"
+    r"(?P<marks>(?:[*_]*[\[\uff3b][^\]\uff3d]{1,12}[\]\uff3d](?!\()[*_]*\s*)*)[*_]*\s*(?P<title>.*)"
 )
-_PARALLEL = re.compile(r"\[\s*[pP]\s*\]")
+_PARALLEL = re.compile(r"[\[\uff3b(\uff08]\s*[pP]\s*[\]\uff3d)\uff09]")
 _ORDER = "Depends on: order, phases and [P]"
 
 
@@ -60,11 +62,16 @@ def _spec_kit(file: SourceFile, _near: Near) -> SourcePlan:
         about = f"{item.place} {match['marks'].strip()}".strip()
         above = [places[each.line] for each in item.above if each.line in places][:1]  # which it is a part of
         after = (*waits, *above)
-        tasks.append(file.task(item, match["id"], match["title"].strip(), about, after, _ORDER, items.keys()))
+        tasks.append(file.task(item, match["id"], _closed(match["title"].strip()), about, after, _ORDER, items.keys()))
         if not parallel:
             waits, group = (place,), []
     title = file.outline.title.removeprefix("Tasks: ") or file.path
     return SourcePlan(SPEC_KIT.kind, file.path, title, title, tuple(tasks))
+
+
+def _closed(title: str) -> str:
+    """Return a title without marks at its end that began before its id."""
+    return title[:-2] if title[-2:] in ("**", "~~") and title.count(title[-2:]) % 2 else title
 
 
 def _phase(item: Entry, level: int) -> int:
@@ -80,7 +87,10 @@ SPEC_KIT = Format("spec-kit", str.casefold, _is_spec_kit, _spec_kit)
 _OPEN_ID = r"\d+(?:\.\d+[a-z]?)+(?:-\d+(?!\.\d))?"
 _OPEN_REFERENCES = References(_OPEN_ID, named=False)
 _GROUP = re.compile(r"\d+\. ")
-_OPEN_TASK = re.compile(rf"[*_`\[]*({_OPEN_ID}|\d+(?=[.)][*_]*\s))(?!\w)[*_`\]]*[.):]?[*_`]*\s+(\S.*)", re.IGNORECASE)
+_OPEN_TASK = re.compile(
+    rf"[*_`\[]*({_OPEN_ID}|\d+(?=[.)][*_]*\s))(?!\w)[*_`\]]*(?:[.):]?[*_`]*\s+|[\uff1a\u3001][*_`]*\s*)(?:[-—–]\s+)?(\S.*)",
+    re.IGNORECASE,
+)
 _CHANGE = re.compile(r"openspec/changes/(?:archive/(?:\d{4}-\d\d-\d\d-)?)?([^/]+)/")
 
 
@@ -104,7 +114,7 @@ def _openspec(file: SourceFile, near: Near) -> SourcePlan:
         id, title = (match[1], match[2]) if match is not None else (signs.id_of_words(item.text), item.text)
         about = item.path[-1].text if item.path else ""
         after = (place - 1,) if place else ()
-        tasks.append(file.task(item, id, title, about, after, ORDER, items.keys()))
+        tasks.append(file.task(item, id, _closed(title), about, after, ORDER, items.keys()))
     change = _CHANGE.search(file.path)
     title = change[1].replace("-", " ") if change else file.path
     why = next((_why(proposal.text) for proposal in near("proposal.md")), "")
@@ -120,7 +130,8 @@ def _why(proposal: str) -> str:
 OPENSPEC = Format("openspec", str.casefold, _is_openspec, _openspec)
 
 
-# spec-kitty: `kitty-specs/001-feature/tasks.md` with work packages, each described in `tasks/WP01-name.md`
+# spec-kitty: `kitty-specs/001-feature/tasks.md` with work packages, each described in `tasks/WP01-name.md`, and newer
+# ones in `wps.yaml` too
 
 _KITTY_REFERENCES = References(r"WP\d+[a-z]?")
 _PACKAGE = re.compile(
@@ -128,15 +139,19 @@ _PACKAGE = re.compile(
     r"(.+?)(?:[ \t]*\((?:Priority|P\d).*\))?[*_]*$",
     re.IGNORECASE,
 )
-_NEEDS = re.compile(r"[\W_]*(?:dependenc(?:y|ies)|depends on)[*_]*(:?)", re.IGNORECASE)
+_NEEDS = re.compile(r"[\W_]*(?:dependenc(?:y|ies)[*_]*(:?)|(depends on)[*_]*:?)", re.IGNORECASE)
 _DONE = ("done", "approved")
-_LANES = {*_DONE, "", "planned", "claimed", "in_progress", "doing", "for_review", "in_review", "pending", "todo"}
+_OPEN = ("genesis", "planned", "claimed", "in_progress", "doing", "for_review", "in_review", "pending", "todo")
+_LANES = {*_DONE, *_OPEN, ""}
+_OWN_FILE = re.compile(r"tasks/(?:.+/)?WP\d", re.IGNORECASE)
 _EVENTS = "status.events.jsonl"
+_ELSEWHERE = re.compile(r'"(?:coordination_branch|lane)"\s*:\s*"[^"]+"')
 
 
 def _is_spec_kitty(file: SourceFile) -> bool:
     headings = (heading.text for heading in file.outline.headings)
-    return _is_prompt(file) or any(_PACKAGE.match(text) and "WP" in text.upper() for text in headings)
+    packages = any(_PACKAGE.match(text) and "WP" in text.upper() for text in headings)
+    return packages or _is_prompt(file) or file.front.has("work_packages")
 
 
 def _is_prompt(file: SourceFile) -> bool:
@@ -144,20 +159,34 @@ def _is_prompt(file: SourceFile) -> bool:
 
 
 def _spec_kitty(file: SourceFile, near: Near) -> SourcePlan:
-    """Read the packages of `tasks.md`, with what their own files say; packages that have only a file come last."""
-    file.references = _KITTY_REFERENCES
-    lanes = _lanes([*near(_EVENTS), *near(f"../{_EVENTS}")])
-    prompts = [_package(each, lanes) for each in ([file] if _is_prompt(file) else near("tasks/**WP*.md"))]
-    own = {bare_id(task.id): (task, lane) for task, lane in filter(None, prompts)}
+    """Read the packages of `tasks.md`, with what other files say of them; packages that only those have come last."""
+    file.references, alone = _KITTY_REFERENCES, _is_prompt(file)
+    events = _events([*near(_EVENTS), *near(f"../{_EVENTS}")])
+    lanes = {id: lane for id, (lane, _) in events.items()}
+    for other in () if events else (*near("meta.json"), *near("status.json")):
+        for said in _ELSEWHERE.finditer(other.text):
+            other.note(other.source.line_number(said.start()), f"lanes that no event here tells: {said[0]}")
+    own: dict[str, tuple[SourceTask, str]] = {}
+    for each in [file] if alone else [*near("tasks/**.md"), *near("wps.yaml")]:
+        for package in _packages(each):
+            id = bare_id(package.id)
+            first, lane = own.get(id) or (package, lanes.get(id) or _lane(each, package))
+            if first is not package and (_is_prompt(each) or first.path == each.path):
+                each.note(package.line, f"another package {package.id}")
+            needs, files = tuple(dict.fromkeys((*first.needs, *package.needs))), first.files or package.files
+            own[id] = replace(first, needs=needs, files=files, done=lane in _DONE), lane
     tasks = []
-    for heading in () if _is_prompt(file) else file.outline.headings:
+    for heading in () if alone else file.outline.headings:
         match = _PACKAGE.match(heading.text)
         if match is not None and not any(_PACKAGE.match(above.text) for above in heading.path):
             id = match[1] or f"WP{int(match[2]):02d}"
             task, lane = own.pop(bare_id(id), (None, lanes.get(bare_id(id), "")))
             tasks.append(_section(file, heading, id, match[3].strip("* "), task, lane))
     tasks += [task for task, _ in own.values()]
-    title = tasks[0].title if _is_prompt(file) else file.outline.title or file.path
+    for id in () if alone else events.keys() - {bare_id(task.id) for task in tasks}:
+        lane, (log, line, name) = events[id]
+        log.note(line, f"the lane {lane} of {name}, no task of this source")
+    title = tasks[0].title if alone else file.outline.title or file.path
     return SourcePlan(SPEC_KITTY.kind, file.path, title, title, tuple(tasks))
 
 
@@ -170,14 +199,14 @@ def _section(file: SourceFile, heading: Entry, id: str, title: str, own: SourceT
     file.take(heading)
     if own is None and lane not in _LANES:
         file.note(heading.line, f"the lane {lane} of {id}")
-    for n in outline.span(heading):
-        if all(bare_id(found[0]) == bare_id(id) for found in _KITTY_REFERENCES.id.finditer(file.outline.lines[n - 1])):
-            file.use(n, signs.MENTION)
+    _use_own(file, outline.span(heading), id)
     boxes = [item for item in file.outline.items if heading.line < item.line < heading.end and item.mark is not None]
     about, needs = file.outline.text(heading.line + 1, heading.end), _stated(file, heading)
-    found = signs.paths_in(about)
-    files = own.files if own is not None else claims(found)
-    done = lane in _DONE if lane or own is not None else bool(boxes) and all(box.done for box in boxes)
+    found = tuple(path for path in signs.paths_in(about) if not _OWN_FILE.search(path))
+    files, ticked = own.files if own is not None else claims(found), bool(boxes) and all(box.done for box in boxes)
+    done = lane in _DONE if lane or own is not None else ticked
+    if ticked and not (done or lane):
+        file.note(heading.line, f"all boxes of {id}, which are ticked; no lane says that it is done")
     task = SourceTask(id, title, about, files=files, done=done, needs=needs, path=file.path, line=heading.line)
     if own is None:
         guessed = ("Depends on: what the text names as dependencies",) if needs else ()
@@ -192,48 +221,75 @@ def _stated(file: SourceFile, heading: Entry) -> tuple[Need, ...]:
     needs: list[Need] = []
     for n in sorted({*outline.span(heading)} - file.outline.fenced - file.outline.hidden):
         line, label = file.outline.lines[n - 1], _NEEDS.match(file.outline.lines[n - 1])
-        if n in under or (label and label[1]):
-            found, used = _KITTY_REFERENCES.statement(line[label.end() :] if label and label[1] else line)
+        if n in under or (label and (label[1] or label[2])):
+            found, used = _KITTY_REFERENCES.statement(line[label.end() :] if label else line)
             file.use(n, *used)
             needs += [Need(text, file.path, n) for text in found]
     return tuple(dict.fromkeys(needs))
 
 
-def _package(file: SourceFile, lanes: Mapping[str, str]) -> tuple[SourceTask, str] | None:
-    """Return the work package of a prompt file, and its lane, or ""; None for another file."""
-    if not _is_prompt(file):
-        return None
-    front, file.references, file.lists_unread = file.front, _KITTY_REFERENCES, True
-    id, line = front.text("work_package_id"), front.line(front.value("dependencies"))
-    needs: list[Need] = []
-    for text in front.texts("dependencies"):
-        found, used = _KITTY_REFERENCES.statement(text)
+def _packages(file: SourceFile) -> Iterator[SourceTask]:
+    """Yield the package of a prompt file, or those of the manifest; none of another file."""
+    rows, front = file.front.value("work_packages"), file.front
+    if is_list(rows):
+        file.lists_unread = True
+        for row in rows.items:
+            if id := text(row, "id"):
+                yield _package(file, row, id, "")
+            else:
+                file.note(front.line(row), "a package without an id")
+    elif _is_prompt(file) and front.node is not None:
+        file.references, file.lists_unread = _KITTY_REFERENCES, True
+        lines, id = range(front.last + 1, len(file.outline.lines) + 1), front.text("work_package_id")
+        file.carry(lines)
+        _use_own(file, lines, id)
+        for name in ("lane", "status"):
+            file.use_value(front.value(name))
+        for item in file.outline.items:
+            file.use(item.line, signs.TASK, signs.MENTION)
+        yield _package(file, front.node, id, file.outline.text(lines.start, lines.stop))
+    elif file.path.endswith("wps.yaml") or re.match(r"WP\d", posixpath.basename(file.path), re.IGNORECASE):
+        file.note(1, "no work package can be read")
+
+
+def _package(file: SourceFile, row: Node, id: str, about: str) -> SourceTask:
+    """Return the package of the front matter of a prompt file, or of a row of the manifest."""
+    line, needs = file.front.line(tree.find(row, "dependencies")), list[Need]()
+    for said in texts(tree.find(row, "dependencies")):
+        found, used = _KITTY_REFERENCES.statement(said)
         needs += [Need(each, file.path, line) for each in found]
         if signs.MENTION not in used:
-            file.note(line, f"dependencies: {text}")
-    for name in ("dependencies", "lane", "status", "subtasks"):
-        file.use_value(front.value(name))
-    folder = file.path.rpartition("/tasks/")[2].partition("/")[0]  # such as `done`, where older versions keep the lane
-    said = (lanes.get(bare_id(id)), front.text("lane"), front.text("status"), folder if folder in _LANES else "")
-    lane = next(filter(None, said), "").casefold()
+            file.note(line, f"dependencies: {said}")
+    for name in ("dependencies", "subtasks"):
+        file.use_value(tree.find(row, name))
+    files, at = claims(texts(tree.find(row, "owned_files"))), file.front.line(row)
+    return SourceTask(id, text(row, "title") or id, about, files=files, needs=tuple(needs), path=file.path, line=at)
+
+
+def _lane(file: SourceFile, task: SourceTask) -> str:
+    """Return the lane that a file states, or "" without one."""
+    front, folder = file.front, file.path.rpartition("/tasks/")[2].partition("/")[0]  # older versions keep lanes there
+    lane = (front.text("lane") or front.text("status") or (folder if folder in _LANES else "")).casefold()
     if lane not in _LANES:
-        file.note(front.line(front.value("lane") or front.value("status")), f"the lane {lane} of {id}")
-    file.carry(range(front.last + 1, len(file.outline.lines) + 1))
-    for item in file.outline.items:
-        file.use(item.line, signs.TASK, signs.MENTION)
-    about = file.outline.text(front.last + 1, len(file.outline.lines) + 1)
-    files, at = claims(front.texts("owned_files")), front.line(front.value("work_package_id"))
-    title, done = front.text("title") or id, lane in _DONE
-    return SourceTask(id, title, about, files=files, done=done, needs=tuple(needs), path=file.path, line=at), lane
+        file.note(front.line(front.value("lane") or front.value("status")), f"the lane {lane} of {task.id}")
+    return lane
 
 
-def _lanes(files: list[SourceFile]) -> dict[str, str]:
-    """Return the latest lane of each package in the event log, which is stronger than what the files say.
+def _use_own(file: SourceFile, lines: Iterable[int], id: str) -> None:
+    """Note lines of a package that name it, and no other one."""
+    for n in lines:
+        if {bare_id(found[0]) for found in _KITTY_REFERENCES.id.finditer(file.outline.lines[n - 1])} == {bare_id(id)}:
+            file.use(n, signs.MENTION, signs.TASK)
 
-    git merges logs line by line, so spec-kitty orders events by their time too.
+
+def _events(logs: list[SourceFile]) -> dict[str, tuple[str, tuple[SourceFile, int, str]]]:
+    """Return the latest lane of each package, which is stronger than what files say, with its log, line and id.
+
+    git merges logs line by line, so spec-kitty orders events by their time too. At one time, what a reviewer sent back
+    comes last.
     """
     events = []
-    for file in files:
+    for file in logs:
         for number, line in enumerate(file.text.split("\n"), 1):
             try:
                 event = canonical_json.decode(line or "{}")
@@ -241,9 +297,11 @@ def _lanes(files: list[SourceFile]) -> dict[str, str]:
                 file.note(number, f"no event: {line[:60]}")
                 continue
             if isinstance(event, dict) and {"wp_id", "to_lane"} <= event.keys():
-                events.append({name: str(value) for name, value in event.items()})
-    events.sort(key=lambda event: (event.get("at", ""), event.get("event_id", "")))
-    return {bare_id(event["wp_id"]): event["to_lane"].casefold() for event in events}
+                id, lane, before = (str(event.get(name)) for name in ("wp_id", "to_lane", "from_lane"))
+                is_back = lane == "in_progress" and before in ("in_review", "for_review")
+                order = str(event.get("at", "")), is_back, str(event.get("event_id", ""))
+                events.append((order, bare_id(id), (lane.casefold(), (file, number, id))))
+    return {id: said for _, id, said in sorted(events, key=lambda event: event[0])}
 
 
 SPEC_KITTY = Format("spec-kitty", bare_id, _is_spec_kitty, _spec_kitty)

@@ -11,7 +11,7 @@ from idumb.domain.errors import InputError
 from idumb.domain.plans.plan import FileClaim
 from idumb.domain.plans.source_tasks import CHANGE, Need, SourcePlan, SourceTask, claims, unproven
 from idumb.markdown import phases
-from idumb.markdown.importers import signs, source_file
+from idumb.markdown.importers import signs
 from idumb.markdown.importers.signs import References
 from idumb.markdown.importers.source_file import Format, Near, SourceFile, Sources, ids, text, texts
 from idumb.markdown.syntax import outline, tree
@@ -68,7 +68,7 @@ def backlog_folder(source: Sources) -> SourcePlan | None:
 def _states(near: Near) -> tuple[str, ...]:
     """Return the statuses of the board; the last one means that a task is done. `backlog.config.yml` comes first."""
     files = sorted(near("*config.y*ml"), key=lambda file: not file.path.endswith("backlog.config.yml"))
-    boards = (source_file.front_matter(f"---\n{file.text.strip()}\n---\n").texts("statuses") for file in files)
+    boards = (file.front.texts("statuses") for file in files)
     return next((tuple(map(str.casefold, states)) for states in boards if states), _USUAL)
 
 
