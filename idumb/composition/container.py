@@ -280,11 +280,22 @@ class Container:
 
     def _additions(self) -> Additions:
         """What a checkout has besides its tree, by the configuration."""
+        from idumb.gates import toolchains
         from idumb.git.checkouts.checkout import Additions
+        from idumb.system import child_process
 
         chosen, note = self.settings.checkout, self.reporter.note
         cached, needed = path_rules.cover(chosen.cache), () if chosen.prepare else chosen.provide
-        return Additions(chosen.provide, chosen.limit << 30, cached, self.user_repository, note=note, needed=needed)
+        names = set(self.settings.environment).difference(("HOME", "TMPDIR"), toolchains.VARIABLES)
+        return Additions(
+            chosen.provide,
+            chosen.limit << 30,
+            cached,
+            self.user_repository,
+            note=note,
+            needed=needed,
+            variables=child_process.environment(sorted(names)),
+        )
 
     def open_checkout(self) -> Workspace:
         """The checkout of the repository in which programs work."""

@@ -142,7 +142,7 @@ class AgentRequest(Struct, frozen=True):
     - `ticket`: for agents that answer later, a token that makes this question unpredictable; "" for others.
     - `ignored`: what git ignores in the workspace, which a model does not see; folders end with `/`.
     - `repository`: the absolute path of the user's project, for effects outside the checkout, such as a tag.
-    - `values`: environment variables of the step of a workflow.
+    - `values`: environment variables that lead into the checkout, and those of the step of a workflow.
     """
 
     role: str
@@ -177,7 +177,7 @@ class AgentRequest(Struct, frozen=True):
 
     @property
     def variables(self) -> dict[str, str]:
-        """The environment variables that identify the task to its processes, and the values of a workflow's step."""
+        """The environment variables that identify the task to its processes, and `values`."""
         named = {"TASK": self.subject, "ATTEMPT": str(self.attempt), "ROLE": self.role, "REPOSITORY": self.repository}
         return {**self.values, **{f"IDUMB_{name}": text for name, text in named.items() if text}}
 

@@ -9,6 +9,7 @@ import re
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, NoReturn
 
 from idumb.app.ports import Conflict, Snapshot
@@ -281,6 +282,7 @@ class Here:
     """The user's own working tree as the workspace of a person, with the methods of a checkout."""
 
     in_place = True
+    variables: Mapping[str, str] = MappingProxyType({})
 
     def __init__(self, trees: GitTrees) -> None:
         self.trees = trees

@@ -105,6 +105,14 @@ def test_a_check_gets_a_home_of_its_own_which_is_removed_and_the_evidence_is_not
     assert "weaker" not in evidence(project)
 
 
+def test_a_variable_that_leads_into_the_working_tree_leads_programs_into_their_checkout(project: Project) -> None:
+    project.configure("environment: [LIBRARY]\n")
+    here = 'test "$LIBRARY" = "$PWD/lib:/usr/lib"'
+    plan(project, here, f"{here} && test -s a.txt")
+    approved = ("execute-phase", "1", "--approve", project.approval(), "--no-verify")
+    assert project.idumb(*approved, environment={"LIBRARY": f"{project.folder}/lib:/usr/lib"}).code == 0
+
+
 def _commit(project: Project, files: dict[str, str], ignored: str) -> None:
     project.repo.commit_with({**files, ".gitignore": f"{project.read('.gitignore')}{ignored}\n"}, "project")
 

@@ -271,6 +271,7 @@ class _Here:
     """As a workspace: the files of the user."""
 
     in_place = True
+    variables: Mapping[str, str] = {}
 
     def __init__(self, trees: MemoryTrees) -> None:
         self.trees = trees
@@ -286,6 +287,7 @@ class _Copy:
     """As a workspace: a copy of the repository's files."""
 
     in_place = False
+    variables: Mapping[str, str] = {}
 
     def __init__(self, run: EngineRun) -> None:
         self.trees = MemoryTrees(run.copy)

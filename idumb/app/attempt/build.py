@@ -160,7 +160,7 @@ def make_request(
         candidate=attempt.candidate,
         ignored=context.work.ignored() if able.calls_model else (),
         repository=services.root,
-        values=values,
+        values={**context.workspace.variables, **values} if builds else values,
         schema=schema,
     )
 

@@ -11,6 +11,7 @@ import errno
 import os
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import NamedTuple
 
 from idumb.domain import canonical_json, errors, project_files, wording
@@ -50,6 +51,7 @@ class Additions(NamedTuple):
     - `is_cached` says which untracked paths of the project stay when the tree changes.
     - `plain`: files are as in a fresh clone, and the user's git settings take no part.
     - `needed`: those of them that must be there. `note` tells the user what took time.
+    - `variables` of the user that programs see; none leads into his working tree. Checks have a PATH of their own.
     """
 
     provided: Sequence[str] = ()
@@ -59,6 +61,7 @@ class Additions(NamedTuple):
     plain: bool = False
     note: Callable[[str], None] = lambda _: None
     needed: Sequence[str] = ()
+    variables: Mapping[str, str] = MappingProxyType({})
 
 
 class Checkout:
@@ -89,7 +92,10 @@ class Checkout:
         self._submodules = Submodules(self._git, worktree)
         self._visible = VisibleGit(user.repository, settings)
         source, needed = additions.source or worktree, additions.needed
-        self._provided = Provided(source, additions.provided, additions.limit, self._git.path, needed=needed)
+        seen = {name: value for name, value in additions.variables.items() if use == BUILD or name != "PATH"}
+        self._provided = Provided(
+            source, additions.provided, additions.limit, self._git.path, needed=needed, variables=seen
+        )
         self._prepared = Prepared(self._git.path)
         self.trees = CheckoutTrees(user, self._git, self.top, f"{use}-{pair.number}", self.checked_out)
         self._shown: tuple[str, str | None] | None = None  # the tree, and the commit below it
@@ -136,6 +142,10 @@ class Checkout:
             self._shown, self._is_stale = (tree, head), False
             self._tell(clock.SystemClock().monotonic() - began, is_new=is_new)
         os.makedirs(self.root, exist_ok=True)
+        return self.variables
+
+    @property
+    def variables(self) -> Mapping[str, str]:
         return self._provided.variables(self.top)
 
     def _tell(self, seconds: float, *, is_new: bool) -> None:

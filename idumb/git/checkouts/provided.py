@@ -14,6 +14,7 @@ import os
 import shutil
 import stat
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from types import MappingProxyType
 from typing import IO
 
 from idumb.domain import wording
@@ -28,6 +29,7 @@ from idumb.system import atomic_write, clock, private_folders
 
 _INCLUDE = ".worktreeinclude"
 _ASIDE, _RECORD, _RULES = "aside", "provided.json", "provided.rules"
+_PYTHON = "PYTHONPATH"
 _PATTERN = frozenset("*?[!#\\")
 _IGNORED = ("ls-files", "-z", "--others", "--ignored", "--directory")
 _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -47,6 +49,7 @@ class Provided:
     The patterns in `.worktreeinclude` count too. The record is read here, once: make this object before programs run
     that could write to it. `search_path` is that of the programs which run in the checkout; by default the user's PATH.
     Paths that `needed` names must be there.
+    `variables` are those of the user that programs see: none of them leads into his working tree, see `variables`.
     After `bring`, `copied` are the topmost paths that were not there before, with their bytes.
     """
 
@@ -58,12 +61,14 @@ class Provided:
         state: str,
         search_path: str | None = None,
         needed: Sequence[str] = (),
+        variables: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         self._user = user.root
         self._needed = tuple(rule for rule in needed if _PATTERN.isdisjoint(rule))
         self._rules = (*rules, *_included(user.root))
         self._limit = limit
         self._state = state
+        self._variables = {} if is_below(os.path.expanduser("~"), user.root) else variables
         self._search_path = git_program.environment(user.root)["PATH"] if search_path is None else search_path
         self._record = os.path.join(state, _RECORD)
         self._manifest = untracked.load(self._record)
@@ -74,9 +79,13 @@ class Provided:
         return relocated.sites(self._search_path)
 
     def variables(self, root: str) -> Mapping[str, str]:
-        """Return the variables by which programs find the checkout's sources instead of the user's."""
+        """Return the variables by which programs find what the checkout has instead of what the user has."""
+        moved = {name: relocated.text(value, self._user, root) for name, value in self._variables.items()}
+        changed = {name: value for name, value in moved.items() if value != self._variables[name]}
         folders = relocated.python_path(self._user, root, self._sites, self._manifest.paths)
-        return {"PYTHONPATH": os.pathsep.join(folders)} if folders else {}
+        if folders:
+            changed[_PYTHON] = os.pathsep.join((*folders, *filter(None, [moved.get(_PYTHON)])))
+        return changed
 
     def bring(self, root: str, tracked: Collection[str]) -> tuple[str, ...]:
         """Make the checkout have what is provided, as it is now, and nothing else below it; return the topmost paths.

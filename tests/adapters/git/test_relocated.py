@@ -49,12 +49,14 @@ class Checkout:
         (self.root / "src/pkg").mkdir(parents=True)
         (self.root / "src/pkg/__init__.py").write_text("user = False\n")
         self.search_path = ""
+        self.variables: dict[str, str] = {}
         self.rules = [".venv"]
 
     @property
     def provided(self) -> Provided:
         repository = discover.find(str(self.user.root))
-        return Provided(repository, self.rules, 1 << 30, str(self.state), self.search_path)
+        place, given = str(self.state), self.variables
+        return Provided(repository, self.rules, 1 << 30, place, self.search_path, variables=given)
 
     def bring(self) -> None:
         self.provided.bring(str(self.root), ())
@@ -219,6 +221,24 @@ def test_editable_installs_of_other_environments_lead_to_the_checkout(checkout: 
     assert checkout.provided.variables(str(checkout.root)) == {
         "PYTHONPATH": ":".join(str(checkout.root / folder) for folder in folders)
     }
+
+
+def test_no_variable_leads_into_the_working_tree(
+    checkout: Checkout, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    user, root, link = checkout.user.root, str(checkout.root), tmp_path / "link"
+    link.symlink_to(user)
+    places = f"{user}:{user}-other:/usr/lib:{link}/data:sqlite:///{user}/dev.db"
+    moved = f"{root}:{user}-other:/usr/lib:{root}/data:sqlite:///{root}/dev.db"
+    checkout.variables = {"PYTHONPATH": f"{user}/lib", "PLACES": places, "OTHER": "/usr/lib"}
+    assert checkout.provided.variables(root) == {"PYTHONPATH": f"{root}/lib", "PLACES": moved}
+    site = tmp_path / "venv/lib/python3.11/site-packages"
+    site.mkdir(parents=True)
+    (site / "pkg.pth").write_text(f"{user}/src\n")
+    checkout.search_path = f"{tmp_path}/venv/bin"
+    assert checkout.provided.variables(root)["PYTHONPATH"] == f"{root}/src:{root}/lib"
+    monkeypatch.setenv("HOME", str(user / "home"))
+    assert checkout.provided.variables(root) == {"PYTHONPATH": f"{root}/src"}
 
 
 @every(
