@@ -9,10 +9,10 @@ BUDGETS = {
     "markdown": 6_386,
     "app, engine rooms": 6_851,
     "app, use cases": 7_880,
-    "composition": 668,
+    "composition": 679,
     "cli, views": 4_189,
     "see and steer": 1_915,
-    "git": 4_352,
+    "git": 4_378,
     "store": 1_688,
     "system": 2_061,
     "gates": 1_771,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 63_256
+TESTS = 63_307
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 389_566  # bytes of README.md and docs/
+PAGES = 390_071  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

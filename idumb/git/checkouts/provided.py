@@ -313,9 +313,12 @@ class Copier:
                 raise FileNotFoundError(errno.ENOENT, "no longer a file", place)
             with open(os.open(os.path.basename(path), _NEW, 0o600, dir_fd=folder), "wb") as copy:
                 is_changed = False
-                if self._environments.is_startup(path) and status.st_size <= relocated.LARGEST:
+                is_startup = self._environments.is_startup(path)
+                is_read = status.st_size <= relocated.LARGEST or place.endswith(relocated.YARN)
+                if is_read and (is_startup or os.path.dirname(path) not in self._originals):
                     content = original.read()
-                    moved = relocated.relocate(content, self._user, self._root, place)
+                    is_text = is_startup or b"\0" not in content
+                    moved = relocated.relocate(content, self._user, self._root, place) if is_text else content
                     copy.write(moved)
                     is_changed = moved != content
                 else:

@@ -1,7 +1,8 @@
-"""Python environments that must not lead from a checkout back into the user's working tree.
+"""What must not lead from a checkout back into the user's working tree: Python environments, settings, variables.
 
 A copied environment names the folder that it was made in, and its editable installs name the user's sources. Other
-environments, outside the working tree, can have such installs too: PYTHONPATH leads these to the checkout.
+environments, outside the working tree, can have such installs too: PYTHONPATH leads these to the checkout. Files such
+as `.env` name a database or a folder of data.
 """
 
 from __future__ import annotations
@@ -19,8 +20,11 @@ from idumb.domain.errors import Refusal
 from idumb.domain.paths import is_below
 
 _VENV = "/pyvenv.cfg"
-_CONDA = "/conda-meta/history"
-"""Conda writes the path of an environment also into programs and libraries, where it cannot be changed."""
+_FIXED = ("/conda-meta/history", "/CMakeCache.txt", "/meson-private/coredata.dat")
+"""Conda writes the path of an environment also into programs and libraries, where it cannot be changed. What CMake and
+Meson configured builds the sources of the tree in which they did so."""
+YARN, _ABOVE = ("/.pnp.cjs", "/.pnp.data.json"), b'"packageLocation": "../'
+"""Yarn names each package by its path from there, also those in a cache outside the tree."""
 LARGEST = 1 << 20
 _SITE = r"(?:lib(?:64)?/python[^/]*|Lib)/site-packages/"
 SITES = ("lib/python*/site-packages", "lib/python*/dist-packages", "Lib/site-packages")
@@ -38,12 +42,15 @@ _THROUGH_SHELL = b"#!/bin/sh\n'''exec' \"%b\" \"$0\" \"$@\"\n' '''\n"
 
 
 class Environments:
-    """The environments among these paths of the user's working tree. Refusal `checkout.leads-back` for one of Conda."""
+    """The environments among these paths of the user's working tree.
+
+    Refusal `checkout.leads-back` for one of Conda, and for a build that CMake or Meson configured, except in packages.
+    """
 
     def __init__(self, user: str, paths: Iterable[str]) -> None:
         folders = []
         for path in paths:
-            if path.endswith(_CONDA):
+            if f"/{path}".endswith(_FIXED) and "node_modules" not in path.split("/"):
                 refuse(os.path.join(user, path))
             if path.endswith(_VENV):
                 folders.append(path.removesuffix(_VENV) + "/")
@@ -64,10 +71,12 @@ class Environments:
 
 
 def relocate(data: bytes, user: str, root: str, name: str) -> bytes:
-    """Return the content of a startup file that has the paths of the checkout `root` instead of those below `user`.
+    """Return the content of a file that has the paths of the checkout `root` instead of those below `user`.
 
     `name` is for Refusal `checkout.leads-back`: of a program that is not text, nothing can be changed.
     """
+    if name.endswith(YARN) and _ABOVE in data:
+        refuse(name)
     plain, quoted = (re.escape(os.fsencode(path)) for path in (user, quote(user)))
     named = re.compile(rb"(?<![\w.\-])(?:(%b)|(%b))(?![\w.\-])|%b" % (plain, quoted, _ABSOLUTE))
     if b"\0" in data:

@@ -162,6 +162,19 @@ def test_a_place_is_found_in_a_url_and_led_to_once(user: str, copy: str, before:
     assert relocated.relocate(before.encode(), user, copy, "") == after.encode()
 
 
+def test_a_setting_that_is_provided_leads_to_the_checkout_and_other_files_are_copied_as_they_are(
+    checkout: Checkout,
+) -> None:
+    user, other = os.fsencode(checkout.user.root), b"\0"
+    names = {".env": b"DB=sqlite:///%b/dev.db\n" % user, "dev.db": other + user, "data/log": user}
+    names |= {"node_modules/a/build/CMakeCache.txt": user, ".pnp.cjs": b'"packageLocation": "./.yarn/ms.zip/",'}
+    checkout.rules = [".env", "dev.db", "data", "node_modules", ".pnp.cjs"]
+    checkout.user.write_all({".gitignore": "\n".join(checkout.rules), **names})
+    checkout.bring()
+    copies = {name: (checkout.root / name).read_bytes() for name in names}
+    assert copies == {**names, ".env": b"DB=sqlite:///%b/dev.db\n" % os.fsencode(checkout.root)}
+
+
 def test_bytecode_of_a_changed_file_is_not_copied(checkout: Checkout) -> None:
     """It would be used in place of the changed file if both have the same size and time."""
     _finder(checkout.user)
@@ -174,10 +187,18 @@ def test_bytecode_of_a_changed_file_is_not_copied(checkout: Checkout) -> None:
 
 
 @pytest.mark.parametrize(
-    ("path", "text"), [(".venv/bin/tool", b"\x7fELF\0{user}/src\0"), (".venv/conda-meta/history", b"")]
+    ("path", "text"),
+    [
+        (".venv/bin/tool", b"\x7fELF\0{user}/src\0"),
+        (".venv/conda-meta/history", b""),
+        ("build/CMakeCache.txt", b""),
+        ("build/meson-private/coredata.dat", b""),
+        (".pnp.cjs", b'"packageLocation": "../../.yarn/berry/cache/ms.zip/node_modules/ms/",'),
+    ],
 )
 def test_what_leads_back_and_cannot_be_changed_is_refused(checkout: Checkout, path: str, text: bytes) -> None:
-    checkout.user.write(".venv/pyvenv.cfg")
+    checkout.rules = [path.partition("/")[0]]
+    checkout.user.write_all({".gitignore": "".join(checkout.rules), ".venv/pyvenv.cfg": ""})
     checkout.user.write(path, text.replace(b"{user}", os.fsencode(checkout.user.root)))
     with refusing("checkout.leads-back", rf"{path} leads programs .* back into your working tree") as refused:
         checkout.bring()
