@@ -12,7 +12,7 @@ BUDGETS = {
     "composition": 679,
     "cli, views": 4_189,
     "see and steer": 1_915,
-    "git": 4_378,
+    "git": 4_381,
     "store": 1_688,
     "system": 2_061,
     "gates": 1_771,

@@ -171,9 +171,9 @@ class Provided:
         return [path for path, status in originals.items() if not is_right(path, status)]
 
     def _require_room(self, outdated: Sequence[str], paths: Sequence[str], originals: Originals) -> None:
-        sizes = _sizes(originals, paths, originals)
-        total = sum(sizes.values())
+        total = sum(status.st_size for status in originals.values() if not stat.S_ISDIR(status.st_mode))
         if total > self._limit:
+            sizes = _sizes(originals, paths, originals)
             largest = sorted(sizes, key=lambda path: -sizes[path])
             raise Refusal(
                 "checkout.too-large",

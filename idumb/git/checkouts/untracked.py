@@ -181,11 +181,14 @@ def walk(top: str, path: str) -> Iterator[tuple[str, os.stat_result]]:
         # Programs may remove files meanwhile.
         with contextlib.suppress(FileNotFoundError, PermissionError), os.scandir(os.path.join(top, folder)) as entries:
             for entry in entries:
-                with contextlib.suppress(FileNotFoundError):
-                    status, name = entry.stat(follow_symlinks=False), f"{folder}/{entry.name}"
-                    if can_be_listed(status.st_mode):
-                        stack.append(name)
-                    yield name, status
+                try:
+                    status = entry.stat(follow_symlinks=False)
+                except FileNotFoundError:
+                    continue
+                name = f"{folder}/{entry.name}"
+                if can_be_listed(status.st_mode):
+                    stack.append(name)
+                yield name, status
 
 
 def can_be_listed(mode: int) -> bool:
