@@ -57,6 +57,7 @@ def _together() -> list[str]:
         *rows,
         '| `plan.other-folder` | a plan says `phase: "2"` in the folder `1` |',
         "| `plan.note` (warning) | `NOTES-PLAN.md` has only text |",
+        "| `plan.misnamed` (warning) | a plan is called `02-plan.md`, `1-PLAN-02-page.md` or `plans/PLAN-02.md` |",
     ]
 
 

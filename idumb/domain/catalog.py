@@ -263,6 +263,9 @@ ROWS: dict[str, Row] = {
         "The plan says phase {found}; by its folder, it is of phase {phase}", "correct `phase`"
     ),
     "dialect.bad-value": _warning("`{field}` is no whole number, so it orders nothing", "write {field}: 1"),
+    "dialect.done": _warning(
+        "The plan has `{found}`; idumb does its tasks all the same", "move it elsewhere if nobody is to do them"
+    ),
     "task.unknown-dependency": Row("{task} depends on {found}, which is not a task of this phase",
         "write the id of a task of this phase, or `none`", "a task id of this phase", field="depends_on"),
     "plan.foreign-format": Row(
@@ -280,6 +283,8 @@ ROWS: dict[str, Row] = {
         'Write {field}: "{accepted}".'),
     "plan.note": _warning("{path} has no frontmatter, so it is no plan; idumb leaves it alone.",
         "Start it with --- if it is a plan."),
+    "plan.misnamed": _warning("{path} looks like a plan, but its name does not end in PLAN.md; idumb leaves it alone.",
+        "Rename it, such as to 01-PLAN.md."),
     "plan.cycle": Row("Dependency cycle{of}: {found}.", "Remove one of these dependencies.",
         "dependencies without a cycle", field="depends_on"),
     "plan.unknown-dependency": Row("Plan {plan} depends on {what}.", "Correct `depends_on`.",

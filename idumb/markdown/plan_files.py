@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import posixpath
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ PHASES = f"{_PLANNING}/phases"
 ROADMAP = f"{_PLANNING}/ROADMAP.md"
 _LARGEST = 32 * 1024 * 1024 + 1  # one byte more than a plan may have, so that the parser reports the size
 _LARGEST_ROADMAP = 1024 * 1024  # every `status` reads it
+_LIKE_PLAN = re.compile(r"(?:.*[-_ .])?plan(?:[-_ ]?\d.*)?\.md", re.IGNORECASE)
 
 
 class PlanningFolder:
@@ -131,13 +133,32 @@ class PlanningFolder:
         return tuple((path, data) for path, data in self._named_plans(folder) if not _is_note(data))
 
     def notes(self, folder: str) -> tuple[Finding, ...]:
-        """The files that are named as plans and are notes: without frontmatter, and without anything like a task."""
-        noted = (path for path, data in self._named_plans(folder) if _is_note(data))
-        return tuple(note for path in noted for note in _told("plan.note", path, path=path))
+        """What to know about the files of a folder beside the errors in its plans.
+
+        Some are named as plans and are notes, without frontmatter and without anything like a task; others are plans by
+        their text alone. Of some plans, GSD has written a summary.
+        """
+        return tuple(self._told_of(folder))
+
+    def _told_of(self, folder: str) -> Iterator[Finding]:
+        names = self._names(folder, files=True)
+        for path, data in self._named_plans(folder):
+            summary = f"{path.rpartition('/')[2].removesuffix('PLAN.md')}SUMMARY.md"
+            if _is_note(data):
+                yield from _told("plan.note", path, path=path)
+            elif summary in names and summary != f"{posixpath.basename(folder)}-SUMMARY.md":
+                text = self.read(f"{folder}/{summary}").decode("utf-8", "replace")
+                if report_files.unfinished(text) is None:
+                    yield from _told("dialect.done", path, summary)
+        nested = (f"plans/{name}" for name in self._names(f"{folder}/plans", files=True))
+        for name in sorted({*names, *nested}.difference(phases.plan_files(names))):
+            path = f"{folder}/{name}"
+            if _LIKE_PLAN.fullmatch(posixpath.basename(name)) and not _is_note(self.read(path)):
+                yield from _told("plan.misnamed", path, path=path)
 
     def named(self, folder: str) -> tuple[str, ...]:
         """The plans and the notes of a folder, which may become plans."""
-        return (*dict(self.plans(folder)), *(note.path for note in self.notes(folder)))
+        return tuple(dict.fromkeys((*dict(self.plans(folder)), *dict(self._named_plans(folder)))))
 
     def _named_plans(self, folder: str) -> Iterator[tuple[str, bytes]]:
         for name in phases.plan_files(self._names(folder, files=True)):
@@ -212,12 +233,13 @@ class PlanningFolder:
         return amendment_writer.amend(data, path, amendments)
 
     def recorded(self, folder: str, word: str) -> Mapping[str, Any] | None:
-        """The front matter of a report in a phase folder, `SUMMARY` or `VERIFICATION`; None if it is not readable.
+        """The front matter of idumb's report in a phase folder, `SUMMARY` or `VERIFICATION`; None without one.
 
-        It may be of a run on another machine.
+        It may be of a run on another machine. Other tools write files of such names too.
         """
-        name = next((n for n in self._names(folder, files=True) if n.endswith(f"-{word}.md")), None)
-        return self.report(self.read(f"{folder}/{name}"), word) if name else None
+        names = (name for name in self._names(folder, files=True) if name.endswith(f"-{word}.md"))
+        reports = (self.report(self.read(f"{folder}/{name}"), word) for name in names)
+        return next((report for report in reports if report is not None), None)
 
     def roadmap(self) -> tuple[Phase, ...]:
         """Every phase in ROADMAP.md."""

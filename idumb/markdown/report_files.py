@@ -29,6 +29,17 @@ def metadata(data: bytes, kind: str) -> Mapping[str, Any] | None:
     return values if values.get("type") == kind.lower() else None
 
 
+_UNFINISHED = re.compile(
+    r"^(?:status|verification_result)[ \t]*:[ \t]*[\"']?(?!(?:done|completed?|passed|executed|success(?:ful)?)\b)\w.*",
+    re.MULTILINE | re.IGNORECASE,
+)
+
+
+def unfinished(summary: str) -> re.Match[str] | None:
+    """Return where the front matter of GSD's summary says that the work is not done, such as `status: halted`."""
+    return _UNFINISHED.search(summary, 0, max(summary.find("\n---", 3), 0))
+
+
 def research(text: str) -> tuple[str | None, str]:
     """Return the bundle digest of a research file (None if idumb did not write it) and its text without frontmatter."""
     values = metadata(text.encode("utf-8", "surrogateescape"), "RESEARCH")

@@ -331,3 +331,26 @@ def test_a_note_beside_a_plan_is_named_and_refuses_nothing(project: Project) -> 
     ):
         place.write_text(text, encoding="utf-8")
         assert codes(project)["plan.no-frontmatter"] == "error", text
+
+
+def test_plans_of_other_names_and_plans_that_gsd_calls_done_are_named(project: Project) -> None:
+    """R-PLAN-1: nothing that looks like a plan is passed over in silence. What GSD calls done runs all the same."""
+    whole = project.plan([projects.making("T1-01", "a.txt")])
+    text, folder = whole.read_text(encoding="utf-8"), whole.parent
+    (folder / "plans").mkdir()
+    for name in ("02-plan.md", "1-PLAN-03-page.md", "plans/PLAN-04.md", "05-PLAN-OUTLINE.md", "planning.md"):
+        (folder / name).write_text(text, encoding="utf-8")
+    (folder / "old-plan.md").write_text("# What we thought\n", encoding="utf-8")
+    found = project.quick("check-plan", "1", "--json").data["findings"]
+    names = [str(each["path"]).partition("/1/")[2] for each in found if each["code"] == "plan.misnamed"]
+    assert names == ["02-plan.md", "1-PLAN-03-page.md", "plans/PLAN-04.md"]
+    for name in names:
+        (folder / name).unlink()
+    (folder / "01-SUMMARY.md").write_text("---\nstatus: halted\n---\n", encoding="utf-8")
+    assert codes(project) == {}
+    (folder / "01-SUMMARY.md").write_text("---\nstatus: complete\n---\n", encoding="utf-8")
+    assert codes(project) == {"dialect.done": "warning"}
+    whole.unlink()
+    (folder / "02-plan.md").write_text(text, encoding="utf-8")
+    refused = project.quick("check-plan", "1", "--json").error
+    assert (refused["code"], "02-plan.md looks like a plan" in refused["message"]) == ("phase.no-plan", True)

@@ -75,7 +75,7 @@ TOGETHER: Mapping[str, Phase] = {
         ),
     ),
 }
-"""`plan.other-folder` and `plan.note` need folders."""
+"""`plan.other-folder`, `plan.note` and `plan.misnamed` need folders."""
 
 # Findings without a test case, as (file name, text).
 SHOWN_HERE: Mapping[str, tuple[str, str]] = {

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from idumb.domain import canonical_json
 from idumb.domain.runs import state_file
 from idumb.markdown import report_files
+from idumb.markdown.plan_files import PlanningFolder
 
 NAMES = ("brain/state.json", "brain/execution/1/progress.json", "brain/execution/1/checkpoint-T1-01.json")
 _PLAIN = st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=8)
@@ -64,3 +66,10 @@ def test_other_content_is_ignored_and_breaks_nothing() -> None:
         b"---\n" + b"x" * 200_000,
     ]
     assert not [data for data in cases if report_files.metadata(data, "SUMMARY") is not None]
+
+
+def test_a_report_of_idumb_is_found_beside_those_of_other_tools(tmp_path: Path) -> None:
+    (tmp_path / "01-01-SUMMARY.md").write_text("---\nphase: 1\nstatus: complete\n---\n", encoding="utf-8")
+    assert PlanningFolder(str(tmp_path.parent)).recorded(tmp_path.name, "SUMMARY") is None
+    (tmp_path / "01-a-SUMMARY.md").write_text("---\ntype: summary\nrun: r\n---\n", encoding="utf-8")
+    assert PlanningFolder(str(tmp_path.parent)).recorded(tmp_path.name, "SUMMARY") == {"type": "summary", "run": "r"}

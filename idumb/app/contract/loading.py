@@ -94,7 +94,7 @@ def _no_plan(folder: str, notes: Sequence[Finding] = ()) -> InputError:
     by_hand = Choice("write", f"write {folder}/01-PLAN.md yourself", "idumb help plan-format shows an example")
     return InputError(
         "phase.no-plan",
-        f"{folder} has no plan: {f'{notes[0].path} has no frontmatter' if notes else 'no file name ends in PLAN.md'}.",
+        f"{folder} has no plan: {notes[0].message.rstrip('.') if notes else 'no file name ends in PLAN.md'}.",
         hint=written or Action.of("help", "plan-format"),
         details={"choices": actions.choice_rows((template, by_hand) if written else (by_hand,))},
     )

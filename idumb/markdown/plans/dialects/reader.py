@@ -167,6 +167,7 @@ def _depends_on(head: _Head, phase: str, source: Source) -> tuple[str, ...]:
 
 _WORD = re.compile(r"[^\s,`\"'\[\]{}:]+")
 _TRUTHS = frozenset({"truths", "observable_truths"})
+_CLOSED = re.compile(r"done|complete|executed|superseded|cancell?ed|skipped|deferred|halted|blocked", re.IGNORECASE)
 _TEXTS = frozenset({"phase", "plan", "title", "objective", "goal"})
 _IGNORED = frozenset(
     {
@@ -211,6 +212,8 @@ def _key(head: _Head, key: Node, node: Node, source: Source) -> None:
         head.texts[name] = node.value.strip()
     elif name in _READERS:
         _READERS[name](head, node, source)
+    elif name == "status" and is_text(node) and _CLOSED.match(node.value):
+        source.report("dialect.done", key.start, f"{key.value}: {node.value}")
     elif name not in _IGNORED:
         head.extra[key.value] = tree.plain(node)
         source.report("dialect.unknown-key", key.start, key.value, field=key.value)
