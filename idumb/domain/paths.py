@@ -39,6 +39,11 @@ PROTECTED_UNLESS_DECLARED = (
     ".envrc",
 )
 """Protected unless a task declares exactly that path, without wildcards, under Files."""
+PLACE_IN_FILE = re.compile(
+    r"(?<=\w)(?::\d+(?:-\w+)?(?:,[ ]?\d+-\d+)*|#L\d+(?:-L?\d+)?|(?<=\.py)::[\w.]+(?:::[\w.]+)?)"
+    r"(?=[`\"'\s,;)]|$)"
+)
+"""What people write behind a path, such as `:12-30`, `#L12` or `::test_name`."""
 
 _DRIVE = re.compile(r"[A-Za-z]:[\\/]")
 _HOME = re.compile(r"~[\w.+-]*(/|$)")

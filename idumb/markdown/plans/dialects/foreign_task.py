@@ -33,7 +33,7 @@ _LABEL = re.compile(r"^\(?[A-Za-z][\w/, -]{0,40}[):]? (?=`(?:[^` (]*/[^` (]*|[^`
 _QUOTED = re.compile(r"\*{0,2}([`\"'])(?P<path>[^`\"']+)\1(?P<notes>.*)")
 _BARE = re.compile(r"(?P<path>.+?)(?P<notes>(?: \([^()]*\)){0,3})(?: (?:—|–|--?|#) .*)?")
 _VERBS = {"delete": "delete", "remove": "delete", "read": "read", "inspect": "read"}
-_BETWEEN = re.compile(r"(?<=`)\s+(?:/|&|\+|and|or)\s+(?=`)")
+_BETWEEN = re.compile(r"(?<=`)\s+(?:/|&|\+|and|or|to|→|[-=]>)\s+(?=`)")
 _DELETED = re.compile(r"\( ?(?:deleted?|removed?) ?\)", re.IGNORECASE)
 _NUMBER = re.compile(r"[A-Za-z]{0,6}(\d+)([a-z]?)", re.ASCII)
 _ABOUT = re.compile(r"(?<=\S)\s+(?:—|–|--)\s")
@@ -185,6 +185,7 @@ def _split(part: Piece) -> Iterator[Piece]:
         line, at = _ABOUT.split(match[0], maxsplit=1)[0], part.at + match.start()
         if _NOTHING.match(_BULLET.sub("", line.strip(), count=1)):
             continue
+        line = paths.PLACE_IN_FILE.sub(lambda found: " " * len(found[0]), line)
         line = _BETWEEN.sub(lambda found: ",".ljust(len(found[0])), line)
         depth = begin = 0
         for index, char in enumerate(line + ","):
@@ -225,8 +226,11 @@ _ELEMENT = re.compile(r"<(automated|human-check|human|manual)>((?>(?:(?!</?\1>).
 _FENCE = re.compile(r"^[ \t]*(`{3,}|~{3,})[ \t]*(\w*)[^\n]*\n(.*?)^[ \t]*\1[ \t]*$", re.DOTALL | re.MULTILINE)
 _SHELLS = frozenset({"sh", "bash", "shell", "zsh"})
 _SEPARATOR = re.compile(r"\s*(?:[,;]|&&)?\s*")
-_SENTENCE = re.compile(r"[A-Z][a-z]+ [a-z]+(?: |[.,:]|$)")
+_SENTENCE = re.compile(r"[A-Z][a-z]+ [a-z]+(?:[ ]|[.,:](?:\s|$)|$)")
+# What is no name of a program: a word in another script, a label, a prompt, a bullet.
+_NO_PROGRAM = re.compile(r"(?:[^/]*[^\x00-\x7f][^/]*|[^/]+:|\d+[.)]|[-*$])\Z")
 _GOES_ON = frozenset({"then", "and", "or", "but"})
+_SAYS = frozenset({"passes", "succeeds", "exits", "returns", "→"})
 _MISSING = re.compile(r"(MISSING|TODO|TBD|N/?A|none|manual)\b", re.IGNORECASE)
 ITEM = re.compile(r"^[ \t]*(?:[-*+]|\d+[.)])[ \t]+(?:\[[ xX]\][ \t]+)?")
 _PREFIX = re.compile(r"^(?:\*\*)?(?:Task|Step)\s+(?:[^\W\d]|[.-])*\d[\w.-]*\s*(?:[:.)]|—|–|-)\s*", re.IGNORECASE)
@@ -268,10 +272,13 @@ def _commands(text: str) -> Iterator[str]:
 
 def _is_sentence(text: str) -> bool:
     """Return whether a text begins like a sentence, or goes on like one outside of quotes: `npm test, then look`."""
-    lines = (command.words for command in shell.read(text).commands)
-    pairs = (pair for words in lines for pair in itertools.pairwise(words))
-    return _SENTENCE.match(text) is not None or any(
-        before.text.endswith(",") and not before.quoted and after.text in _GOES_ON for before, after in pairs
+    lines = [command.words for command in shell.read(text).commands if command.words]
+    pairs = [pair for words in lines for pair in itertools.pairwise(words) if words[0].text not in ("echo", "printf")]
+    return (
+        _SENTENCE.match(text) is not None
+        or any(not words[0].quoted and _NO_PROGRAM.match(words[0].text) for words in lines)
+        or any(not after.quoted and after.text in _SAYS for _, after in pairs)
+        or any(not word.quoted and word.text.endswith(",") and after.text in _GOES_ON for word, after in pairs)
     )
 
 
