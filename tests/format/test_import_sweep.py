@@ -120,3 +120,61 @@ def test_a_slip_of_the_pen_is_listed(line: str) -> None:
     number = 8 if "\n" in line else 7
     assert number in listed(plan)
     assert {"T001", "T003"} <= waits(plan).keys()
+
+
+HEAD = "---\nid: TASK-1\ntitle: A\nstatus: To Do\nassignee: []\n"
+
+
+@every("key", ["depends_on:\n  - TASK-2", "blocked_by:\n- TASK-2", "requires: [TASK-2]"])
+def test_a_key_of_front_matter_that_a_tool_does_not_have_is_listed_in_each_form(key: str) -> None:
+    assert listed(read("backlog/tasks/a.md", f"{HEAD}{key}\n---\n")) == [6]
+
+
+def test_a_part_that_only_its_parent_names_is_a_part_or_listed() -> None:
+    files = {
+        "a.md": f"{HEAD}dependencies: [TASK-3]\nsubtasks:\n  - task-2\n  - 9\n---\n",
+        "b.md": HEAD.replace("TASK-1", "TASK-2") + "---\n",
+        "c.md": HEAD.replace("TASK-1", "TASK-3") + "---\n",
+        "d.md": HEAD.replace("title: A", "title: ''") + "---\n",
+    }
+    plan = registry.read("backlog/tasks", files, None)
+    assert waits(plan) == {"TASK-1": ("TASK-3", "TASK-2"), "TASK-2": ("TASK-3",), "TASK-3": ()}
+    assert [(path, line) for path, line, _ in plan.unread] == [("backlog/tasks/a.md", 2), ("backlog/tasks/d.md", 1)]
+
+
+def test_subtasks_of_task_master_may_have_the_id_of_their_parent() -> None:
+    parts = '[{"id": "1.1", "title": "a"}, {"id": "1.2", "title": "b", "dependencies": ["1.1"]}]'
+    text = f'{{"tasks": [{{"id": 1, "subtasks": {parts}}}, {{"id": 2, "dependencies": ["1.2"]}}]}}'
+    assert waits(read("tasks.json", text)) == {"1.1": (), "1.2": ("1.1",), "1": ("1.1", "1.2"), "2": ("1.2",)}
+
+
+def test_todos_of_cursor_outside_of_its_list_are_listed() -> None:
+    inner = "todos:\n      - id: c\n        content: C\n    blockedBy:\n      - a"
+    text = f"---\ntodos:\n  - id: a\n    content: A\n    status: Completed\n    {inner}\n---\n"
+    plan = read(".cursor/plans/a.plan.md", text)
+    assert (done(plan), listed(plan)) == (["a"], [8, 9])
+
+
+@every("status, is_done", [
+        ("complete", True), ("", True), ("'passed'", True), ("halted # by design", False), ("blocked", False),
+        ("partial", False),
+    ])  # fmt: skip
+def test_a_summary_of_gsd_ends_a_task_unless_it_says_that_work_is_left(status: str, *, is_done: bool) -> None:
+    task = '<task type="auto"><name>A</name><verify><automated>make</automated></verify></task>'
+    plan, summary = f"---\nphase: 1\nplan: 01\nwave: 1\n---\n{task}\n", f"---\nstatus: {status}\n---\nstatus: x\n"
+    files = {"": plan, "01-01-SUMMARY.md": summary}
+    found = registry.read("old/01-01-PLAN.md", files, None)
+    assert (len(done(found)), listed(found)) == ((1, []) if is_done else (0, [2]))
+    files = {"": "- [ ] **T01: A**\n- [ ] **T02: B**\n", "tasks/T01-SUMMARY.md": summary}
+    found = registry.read(".gsd/S01-PLAN.md", files, None)
+    assert (done(found), listed(found)) == ((["T01"], []) if is_done else ([], [2]))
+    said = plan.replace("wave: 1", f"wave: 1\nstatus: {status.strip(chr(39)) or 'draft'}")
+    found = registry.read("old/01-01-PLAN.md", {"": said}, None)
+    assert (len(done(found)), listed(found)) == ((1, []) if status == "complete" else (0, [5]))
+
+
+def test_a_folder_of_gsd_2_is_read_from_the_plan_of_its_slice() -> None:
+    slice = "# S01\n\n### T01: A ✅\n\ntext\n\n### T02 — B\n\ntext\n"
+    plan = registry.read(".gsd/S01", {"S01-PLAN.md": slice, "tasks/T01-PLAN.md": "# T01: A\n"}, None)
+    assert waits(plan) == {"T01": (), "T02": ("T01",)}
+    assert [row[:2] for row in plan.unread] == [(".gsd/S01/S01-PLAN.md", 3), (".gsd/S01/tasks/T01-PLAN.md", 1)]

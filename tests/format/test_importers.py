@@ -25,14 +25,16 @@ from tests.support.growth import assert_linear
     "kind, text, code",
     [
         ("task-master", '{"tasks": [{"id": 1, "title": "\\ud83d"}]}', "import.unreadable"),
+        ("", '<<<<<<< HEAD\n{"master": {"tasks": [{"id": 1, "title": "A"}]}}\n', "import.unreadable"),
         ("cursor", "---\ntodos:\n---\n", "import.unknown-format"),
         ("cursor", "---\ntodos: 5\n---\n", "import.unknown-format"),
     ],
 )
 def test_a_value_that_gives_no_task_is_refused(kind: str, text: str, code: str) -> None:
     with pytest.raises(InputError) as refused:
-        registry.read("f", {"": text}, kind)
+        registry.read("f.json", {"": text}, kind or None)
     assert refused.value.code == code
+    assert ("line 1: " in refused.value.message) == (kind == "")
 
 
 @pytest.mark.parametrize(("text", "repeated"), [("{}", "\n"), ("# {}x", " "), ("# a{}b", "#")])
@@ -182,9 +184,15 @@ def test_a_tag_of_task_master_is_read_alone() -> None:
         registry.read("TODO.md", {"": "- [ ] a\n"}, None, "feature")
 
 
+def test_an_empty_list_of_task_master_is_not_the_one_that_is_read() -> None:
+    text = '{"master": {"tasks": []}, "page": {"tasks": [{"id": 3, "title": "A"}]}, "new": {"tasks": []}}'
+    plan = registry.read("tasks.json", {"": text}, None)
+    assert ([task.id for task in plan.tasks], plan.tag, plan.unread) == (["3"], "page", ())
+
+
 def test_only_what_looks_like_a_file_of_the_repository_is_one() -> None:
     text = (
         "see `console.log`, `a.py`, `.eslintrc.json` and src/x-y.ts, not /home/me/my-app/src/a.ts,"
-        " ~/my-notes/b.md or `x.y.z`; ./b/c.md too, 在d/e.md中实现"
+        " ~/my-notes/b.md or `x.y.z`; ./b/c.md:3-5 too, 在d/e.md中实现, `e.py:12`, and `d/test_f.py::test_g`"
     )
-    assert signs.paths_in(text) == ("a.py", ".eslintrc.json", "src/x-y.ts", "b/c.md", "d/e.md")
+    assert signs.paths_in(text) == ("a.py", ".eslintrc.json", "src/x-y.ts", "b/c.md", "d/e.md", "e.py", "d/test_f.py")

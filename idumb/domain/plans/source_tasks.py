@@ -39,13 +39,15 @@ class SourceTask(Task, frozen=True, kw_only=True):
     """One task of another tool, with the ids of that tool. `inferred` names what idumb guessed, with the reason.
 
     `needs` are dependencies that the source states, `after` the places of the tasks that its order puts before this
-    one, `parent` the id of the task that it is a part of. `depends_on` are the ids that follow.
+    one, `parent` the id of the task that it is a part of, `parts` the ids of its own. `depends_on` are the ids that
+    follow.
     """
 
     done: bool = False
     needs: tuple[Need, ...] = ()
     after: tuple[int, ...] = ()
     parent: str = ""
+    parts: tuple[str, ...] = ()
     inferred: tuple[str, ...] = ()
     path: str = ""
     line: int = 1
@@ -94,8 +96,10 @@ def resolved(plan: SourcePlan, key: Callable[[str], str]) -> SourcePlan:
     """
     tasks, unread = _distinct(plan.tasks, key)
     waits = _Graph(tasks, key)
-    for task in (task for task in tasks if task.parent and key(task.parent) not in waits.known):
-        unread.append((task.path, task.line, f"the parent {task.parent} of {task.id}, no task of this source"))
+    for task in tasks:
+        related = [("parent", task.parent)] * bool(task.parent) + [("part", part) for part in task.parts]
+        missing = (f"the {what} {id} of {task.id}" for what, id in related if key(id) not in waits.known)
+        unread += [(task.path, task.line, f"{words}, no task of this source") for words in missing]
     tasks = [_with_files(task, unread) for task in tasks]
     for place, need in ((place, need) for place, task in enumerate(tasks) for need in task.needs):
         found = waits.places(need)
@@ -167,7 +171,11 @@ class _Graph:
     def inferred(self) -> Iterator[tuple[int, int]]:
         """Yield what follows from parts and from the order; parents are in no order, so statements are in place."""
         stated = {place: list(row) for place, row in self.rows.items()}
-        parents = [self.known.get(self.key(task.parent)) if task.parent else None for task in self.tasks]
+        owners = {self.key(part): place for place, task in enumerate(self.tasks) for part in task.parts}
+        parents = [
+            self.known.get(self.key(task.parent)) if task.parent else owners.get(self.key(task.id))
+            for task in self.tasks
+        ]
         for place, parent in enumerate(parents):
             above, seen = parent, {place}
             while above is not None and above not in seen:

@@ -7,11 +7,12 @@ from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
-from msgspec.structs import asdict
+from msgspec.structs import asdict, replace
 
 from idumb.app.ports import ParsedPlan
 from idumb.domain.plans.plan import SOURCE_DONE, Task
 from idumb.domain.plans.source_tasks import CHANGE, ORDER, SOURCE_ID, Need, SourcePlan, SourceTask, claims
+from idumb.markdown import report_files
 from idumb.markdown.importers import signs
 from idumb.markdown.importers.source_file import Format, Near, SourceFile, ids, text
 from idumb.markdown.plans import plan_parser
@@ -22,7 +23,8 @@ from idumb.markdown.syntax.tree import Node, is_list
 # Plain checklists and the plan files of Claude Code: boxes, or numbered steps under a heading
 
 _STEP = re.compile(
-    r"[*_]*(?:(?:Step|Task|Phase)[ \t]+(?P<id>\d+(?:\.\d+)*)(?:[.):]|[ \t]*[—–-])|(?P<bare>\d+(?:\.\d+)*)[.):])"
+    r"[*_]*(?:(?:(?:Step|Task|Phase)[ \t]+|(?=T\d))(?P<id>T?\d+(?:\.\d+)*)(?:[.):]|[ \t]*[—–-])"
+    r"|(?P<bare>\d+(?:\.\d+)*)[.):])"
     r"[*_]*[ \t]+(?P<title>\S.*)",
     re.IGNORECASE,
 )
@@ -34,8 +36,11 @@ def _is_checklist(file: SourceFile) -> bool:
     return any(item.mark is not None for item in file.outline.items) or len(_steps(file)) > 1
 
 
-def _checklist(file: SourceFile, _near: Near) -> SourcePlan:
-    """Read boxes that are in no other box as tasks; without boxes, numbered steps. Each waits for the one before it."""
+def _checklist(file: SourceFile, near: Near) -> SourcePlan:
+    """Read boxes that are in no other box as tasks; without boxes, numbered steps. Each waits for the one before it.
+
+    GSD 2 writes a summary of each task that is done.
+    """
     file.headings = True
     top = [item for item in file.outline.items if item.mark is not None and item.around is None]
     steps = _steps(file)
@@ -48,7 +53,8 @@ def _checklist(file: SourceFile, _near: Near) -> SourcePlan:
     rows = _named(top) or [(id, item.text, item) for id, item in zip(_ids(top), top, strict=True)] or _numbered(steps)
     tasks: list[SourceTask] = []
     for place, (id, title, entry) in enumerate(rows):
-        tasks.append(file.task(entry, id, title, entry.place if top else "", (place - 1,) if place else (), ORDER))
+        task = file.task(entry, id, title, entry.place if top else "", (place - 1,) if place else (), ORDER)
+        tasks.append(replace(task, done=task.done or _is_summed_up(near(f"tasks/{id}-SUMMARY.md"))))
     title = file.outline.title or file.path
     return SourcePlan(CHECKLIST.kind, file.path, title, title, tuple(tasks))
 
@@ -111,7 +117,7 @@ CHECKLIST = Format("checklist", str, _is_checklist, _checklist)
 
 # Cursor: `.cursor/plans/name.plan.md`, whose front matter lists `todos` with id, content and status
 
-_STATES = {"completed": True, "done": True, **dict.fromkeys(("pending", "in_progress", "todo", ""), False)}
+_STATES = {"completed": True, "done": True, **dict.fromkeys(("pending", "in-progress", "todo", ""), False)}
 
 
 def _is_cursor(file: SourceFile) -> bool:
@@ -127,11 +133,12 @@ def _cursor(file: SourceFile, _near: Near) -> SourcePlan:
     """Read the list `todos`; a todo without dependencies waits for the one before it."""
     front, tasks = file.front, list[SourceTask]()
     for number, todo in enumerate(_todos(file), 1):
-        title, status, needed = text(todo, "content"), text(todo, "status"), tree.find(todo, "dependencies")
+        title, needed = text(todo, "content"), tree.find(todo, "dependencies")
+        status = text(todo, "status").casefold().replace("_", "-")
         if not title:
             file.note(front.line(todo), f"todo {number}, which has no content")
             continue
-        for value in (tree.find(todo, "status"), needed):
+        for value in (tree.find(todo, "content"), tree.find(todo, "status"), needed):
             file.use_value(value)
         if status not in _STATES:
             file.note(front.line(tree.find(todo, "status")), f"the status {status} of todo {number}: {title}")
@@ -169,17 +176,15 @@ def _parsed(file: SourceFile) -> ParsedPlan:
 
 
 def _gsd(file: SourceFile, near: Near) -> SourcePlan:
-    """Read the plan as it is read in place. Its tasks are done if GSD wrote a summary of it."""
+    """Read the plan as it is read in place."""
     parsed = _parsed(file)
     plan = parsed.plan or parsed.draft
     for finding in parsed.findings:
-        if finding.code != "task.ticked":
+        if finding.code not in ("task.ticked", "dialect.done"):
             file.note(finding.line, finding.message)
     if plan is None:
         return SourcePlan(GSD.kind, file.path, file.path, file.path, ())
-    name = re.sub(r"-?PLAN\.md$", "", file.path.rpartition("/")[2])
-    summaries = near(f"{name.replace('[', '[[]')}-SUMMARY.md") if name else near("SUMMARY.md")
-    done = any(summary.front.text("status") != "halted" for summary in summaries)
+    done = _is_finished(file, near)
     for task in plan.tasks:
         _use(file, task, is_open=not done and SOURCE_DONE not in task.extra)
     for criterion in plan.success_criteria:
@@ -191,13 +196,35 @@ def _gsd(file: SourceFile, near: Near) -> SourcePlan:
     for heading in file.outline.headings:
         if bisect_right(starts, heading.line) < bisect_left(starts, heading.end):
             file.use(heading.line, signs.TASK)  # the tasks in it are read
-    for name, span in plan.spans.items():
-        if values.get(name):  # an imported plan does not say it
-            file.use(span.line, *signs.ALL)
-            file.note(span.line, f"{name} of the plan")
+    for name in values.keys() & plan.spans.keys():
+        line = plan.spans[name].line
+        file.use_key(line)
+        if values[name]:  # an imported plan does not say it
+            file.note(line, f"{name} of the plan")
     ids = {task.id: task.extra.get(SOURCE_ID) or task.id for task in plan.tasks}
     tasks = tuple(_task(task, file, ids, done=done) for task in plan.tasks)
     return SourcePlan(GSD.kind, file.path, plan.title, plan.goal, tasks, criteria=plan.success_criteria)
+
+
+_FINISHED = re.compile(r"done|completed?|executed", re.IGNORECASE)
+
+
+def _is_finished(file: SourceFile, near: Near) -> bool:
+    """Whether a plan says that it is done, or GSD wrote a summary of it."""
+    if _FINISHED.fullmatch(file.front.text("status")):
+        file.use_value(file.front.value("status"))
+        return True
+    name = re.sub(r"-?PLAN\.md$", "", file.path.rpartition("/")[2])
+    return _is_summed_up(near(f"{name.replace('[', '[[]')}-SUMMARY.md") if name else near("SUMMARY.md"))
+
+
+def _is_summed_up(summaries: Iterable[SourceFile]) -> bool:
+    """Whether a summary of GSD says that the work is done. One that says something else is listed."""
+    said = [(each, report_files.unfinished(each.text)) for each in summaries]
+    for summary, found in said:
+        if found is not None:
+            summary.note(summary.source.line_number(found.start()), found[0])
+    return any(found is None for _, found in said)
 
 
 def _use(file: SourceFile, task: Task, *, is_open: bool) -> None:

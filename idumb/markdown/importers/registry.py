@@ -44,7 +44,7 @@ def opened(source: Sources, kind: str | None = None, tag: str = "") -> SourcePla
         return _finished(source, plan, BACKLOG)
     known = (name for name in source.files if name.endswith("PLAN.md") or posixpath.basename(name) in _FILES)
     every = sorted(known, key=lambda name: ("archive/" in name, phases.natural(name)))
-    plans = names[:1] or every
+    plans = names[:1] or [name for name in every if "/" not in name] or every
     if len(plans) == 1:
         plan = _read(source, plans[0], kind, tag)
         others = (posixpath.normpath(f"{source.path}/{name}") for name in every if plans != [""])

@@ -79,6 +79,8 @@ def signs_in(line: str, ids: References | None, *, headings: bool) -> Iterator[s
 
 
 def in_front_matter(line: str) -> Iterator[str]:
+    if re.match(r"[ \t]*(?:-[ \t]+)?content[ \t]*:", line):
+        yield TASK
     if _KEY.match(line):
         yield STATUS if re.match(r"\W*(?:status|state|lane|done|completed)", line, re.IGNORECASE) else NEED
 
@@ -181,7 +183,9 @@ def paths_in(text: str) -> tuple[str, ...]:
         return ()
     words = (word for word in text.split() if "/" in word or "`" in word)
     found = (
-        (match[1] or match[2]).rstrip(".,;:)").removeprefix("./") for word in words for match in _PATH.finditer(word)
+        paths.PLACE_IN_FILE.sub("", (match[1] or match[2]).rstrip(".,;:)")).removeprefix("./")
+        for word in words
+        for match in _PATH.finditer(word)
     )
     return tuple(dict.fromkeys(filter(_is_file, found)))
 

@@ -62,10 +62,13 @@ class SourceFile:
     def use_value(self, node: Node | None) -> None:
         """Note that a value of the front matter was read, with the line of its key."""
         if node is not None:
-            line = self.front.line(node)
-            above = self.front.source.lines[line - 2].rstrip() if line > 1 else ""
-            for each in (line, line - 1) if above.endswith(":") else (line,):
-                self.use(each, *signs.ALL)
+            self.use_key(self.front.line(node))
+
+    def use_key(self, line: int) -> None:
+        """Do the same for a value that begins in a line; its key may be in the line above."""
+        above = self.outline.lines[line - 2].rstrip() if line > 1 else ""
+        for each in (line, line - 1) if above.endswith(":") else (line,):
+            self.use(each, *signs.ALL)
 
     def take(self, entry: Entry, without: Collection[int] = ()) -> None:
         """Note that an entry is a task, and that its other lines are kept as its text."""
@@ -134,7 +137,9 @@ class SourceFile:
         tasks = self.candidates | {item.line for item in self.outline.items if item.is_boxless}
         for number, line in enumerate(self.outline.lines, 1):
             if number <= self.front.last:
-                found = list(signs.in_front_matter(line))
+                after = "".join(self.outline.lines[number : number + 1]).lstrip()
+                is_list = line.rstrip().endswith(":") and after.startswith("- ")
+                found = list(signs.in_front_matter(f"{line} {after}" if is_list else line))
             elif number in skipped:
                 continue
             else:

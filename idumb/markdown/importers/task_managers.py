@@ -56,13 +56,16 @@ def backlog_folder(source: Sources) -> SourcePlan | None:
         shelf = next((shelf for shelf in _SHELVES if f"/{shelf}/" in f"/{name}"), None)
         if file.front.last and file.front.node is None:
             file.note(1, "its front matter cannot be read")
-        elif file.front.has("id", "title") and shelf is None:
+        elif file.front.text("id") and file.front.text("title") and shelf is None:
             tasks.append(_of_file(file, states))
         elif file.front.any("id", "status") or "tasks" in file.path.split("/"):
             file.note(1, f"a task in {shelf}" if shelf else "no task: it has no id or no title")
+    if not tasks:
+        source.opened.clear()
+        return None
     title = f"Tasks of {source.path}"
     ordered = tuple(sorted(tasks, key=lambda task: phases.natural(task.id)))
-    return SourcePlan(BACKLOG.kind, source.path, title, title, ordered) if tasks else None
+    return SourcePlan(BACKLOG.kind, source.path, title, title, ordered)
 
 
 def _states(near: Near) -> tuple[str, ...]:
@@ -95,12 +98,13 @@ def _of_file(file: SourceFile, states: tuple[str, ...]) -> SourceTask:
     line = front.line(front.value("dependencies"))
     stated = tuple(Need(full(each), file.path, line) for each in ids(front.value("dependencies")))
     told = file.needs(lines, id, 0)
+    parts = tuple(map(full, ids(front.value("subtasks"))))
     named = front.texts("modified_files")
     found = () if named else signs.paths_in(about)
     parent = front.text("parent_task_id") or front.text("parent") or (id.rpartition(".")[0] if "." in id else "")
     return SourceTask(
         id, front.text("title"), re.sub(r"\n{3,}", "\n\n", about), done=done, needs=(*stated, *told),
-        parent=full(parent), files=claims(named or found), acceptance=unproven(criteria),
+        parent=full(parent), parts=parts, files=claims(named or found), acceptance=unproven(criteria),
         priority=_PRIORITIES.get(front.text("priority").lower(), "normal"),
         inferred=signs.inferred(found), path=file.path,
         line=front.line(front.value("id")),
@@ -137,24 +141,27 @@ _READ = ("status", "dependencies")
 
 
 def _is_task_master(file: SourceFile) -> bool:
-    return file.text.lstrip().startswith("{") and re.search(r'"tasks"\s*:\s*\[', file.text) is not None
+    return (file.text.lstrip().startswith("{") or file.path.endswith(".json")) and re.search(
+        r'"tasks"\s*:\s*\[', file.text
+    ) is not None
 
 
 def task_master(file: SourceFile, _near: Near, tag: str = "") -> SourcePlan:
-    """Read the tasks of a tag, by default of `master` or else of the first one. Raises ValueError for other JSON."""
+    """Read the tasks of a tag, by default of `master`, or the first with any. Raises ValueError for other JSON."""
     source = Source(file.text, file.path)
     root = tree.read_json(Text(file.text), source, "tasks")
     if not is_map(root) or source.any_error:
-        raise ValueError(source.findings[0].message if source.findings else "it is not a JSON object")
+        problem = next(iter(source.findings), None)
+        raise ValueError(f"line {problem.line}: {problem.message}" if problem else "it is not a JSON object")
     tags = {name.value: tasks for name, inner in root.pairs if is_list(tasks := tree.find(inner, "tasks"))}
     if tag and tag not in tags:
         raise ValueError(f"it has no tag {tag}" + (f", but {', '.join(tags)}" if tags else ""))
-    tag = tag or ("master" if "master" in tags else next(iter(tags), ""))
+    tag = tag or max(tags, key=lambda name: (bool(tags[name].items), name == "master"), default="")
     rows = tags[tag] if tag else tree.find(root, "tasks")
     if not is_list(rows):
         raise ValueError("it has no list `tasks`")
     for name, tasks in tags.items():
-        if name != tag:
+        if name != tag and tasks.items:
             why = f"the tasks of the tag {name}; read them with --tag {shlex.quote(name)}"
             file.note(file.source.line_number(tasks.start), why)
     for holder in filter(is_map, (root, tree.find(root, tag))):
@@ -166,26 +173,32 @@ def task_master(file: SourceFile, _near: Near, tag: str = "") -> SourcePlan:
 
 
 def _tasks(file: SourceFile, rows: Node, parent: str) -> Iterator[SourceTask]:
-    siblings = {text(row, "id") for row in rows.items} if parent else set()
+    siblings = {_whole(text(row, "id"), parent) for row in rows.items} if parent else set()
     for row in rows.items:
         id = text(row, "id")
         if not id:
             file.note(file.source.line_number(row.start), f"a task without an id: {text(row, 'title') or row.value}")
             continue
-        whole = f"{parent}.{id}" if parent else id
+        whole = _whole(id, parent)
         if is_list(parts := tree.find(row, "subtasks")):
             yield from _tasks(file, parts, whole)
         yield _task(file, row, whole, parent, siblings)
 
 
+def _whole(id: str, parent: str) -> str:
+    """Return an id in the list of a parent with that of the parent, which may be written before it."""
+    return f"{parent}.{id}" if parent and not id.startswith(f"{parent}.") else id
+
+
 def _task(file: SourceFile, row: Node, id: str, parent: str, siblings: set[str]) -> SourceTask:
     """Return a task or, with `parent`, a subtask, whose dependencies may be numbers of its siblings."""
     line = file.source.line_number(row.start)
-    whole = (f"{parent}.{each}" if each in siblings else each for each in ids(tree.find(row, "dependencies")))
+    stated = ids(tree.find(row, "dependencies"))
+    whole = (within if (within := _whole(each, parent)) in siblings else each for each in stated)
     files = tree.find(row, "relevantFiles")
     rows = files.items if is_list(files) else []
     named = [(text(each, "path") if is_map(each) else "".join(texts(each)), text(each, "action")) for each in rows]
-    stated = [FileClaim("read" if action == "reference" else CHANGE, path) for path, action in named if path]
+    claimed = [FileClaim("read" if action == "reference" else CHANGE, path) for path, action in named if path]
     details = "\n\n".join(filter(None, (text(row, name) for name in ("description", "details", "testStrategy"))))
     status = (text(row, "status") or "pending").casefold().replace("_", "-")
     if status not in _STATES:
@@ -196,11 +209,11 @@ def _task(file: SourceFile, row: Node, id: str, parent: str, siblings: set[str])
         if not is_read and any(signs.in_front_matter(f"{key.value}: {said}")) and said != parent:
             file.note(file.source.line_number(key.start), f"{key.value} of {id}: {said}")
     skipped = (f"{status} in the source",) if status in _LEFT_OUT else ()
-    found = () if stated else signs.paths_in(details)
+    found = () if claimed else signs.paths_in(details)
     return SourceTask(
         id, text(row, "title") or id, details, done=status in _DONE,
         needs=tuple(Need(each, file.path, line) for each in whole), parent=parent,
-        files=tuple(stated) or claims(found),
+        files=tuple(claimed) or claims(found),
         acceptance=unproven(texts(tree.find(row, "acceptanceCriteria")) or texts(tree.find(row, "testStrategy"))),
         priority=_PRIORITIES.get(text(row, "priority"), "normal"),
         inferred=(*signs.inferred(found), *skipped), path=file.path, line=line,
