@@ -51,8 +51,6 @@ def source_path(name: str, services: Services) -> str:
 
     Elsewhere in the repository it begins with `../`, so that the plan names the same file in every clone.
     """
-    if not name:
-        raise errors.InputError("import.no-path", "No file or folder was named.", hint=Action.of("import", "--help"))
     whole, root = os.path.realpath(name), os.path.realpath(services.root)
     top = root.removesuffix(f"/{services.folder}") if services.folder else root
     inside = whole == top or whole.startswith(top.rstrip("/") + "/")

@@ -108,12 +108,19 @@ def _is_text(value: object) -> bool:
     return not isinstance(value, str) or value.encode("utf-8", "replace").decode() == value
 
 
+_PATHS = frozenset({"FILE", "FOLDER", "KEY", "PATH"})
+_NAMES = _PATHS | {"BINDING", "COMMIT", "NAME"}
+"""None of these values is empty: a variable that is not set, as in `--branch "$BRANCH"`, would choose another one."""
+
+
 def _require_values(context: click.Context) -> None:
-    """Refuse bytes that are no text, two views, and an option as the value of another: `--why --json` has no reason."""
+    """Refuse bytes that are no text, empty names, two views, and an option as the value of another: `--why --json`."""
     for param in context.command.params:
-        is_path = param.metavar in ("FILE", "FOLDER", "KEY", "PATH") or param.name == "path"
-        if not (is_path or _is_text(context.params.get(param.name or ""))):
+        value, name = context.params.get(param.name or ""), str(param.name)
+        if not (param.metavar in _PATHS or name == "path" or _is_text(value)):
             raise click.BadParameter("it is not UTF-8.", context, param)
+        if (param.metavar or name.upper()) in _NAMES and "" in (value if isinstance(value, tuple) else (value,)):
+            raise click.BadParameter("it is empty.", context, param)
     given = [option for option in context.command.params if isinstance(option, click.Option)]
     views = [word for word in context.find_root().obj or () if any(o.name == "view" and word in o.opts for o in given)]
     if len({*views}) > 1:

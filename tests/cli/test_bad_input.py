@@ -185,6 +185,23 @@ def test_an_argument_that_is_no_text_is_refused_before_anything_happens(project:
     assert all_bytes(project.repo) == before
 
 
+NAMELESS = (
+    "execute-phase 1 --branch ''", "prove 1 --commit ''", "prove 1 --summary ''", "report 1 --html ''", "backup ''",
+    "deinit --backup '' --yes", "import ''", "execute ''", "quick A --files '' --check true", "config get ''",
+    "plan-phase 1 --from ''", "start T1-01 --by ''", "amend 1 --add-task ''", "fake-model --log '' --script a",
+)  # fmt: skip
+"""A variable that is not set leaves an empty value: without this, another branch, commit or file would be chosen."""
+
+
+def test_an_empty_name_is_refused_before_anything_happens(project: Project) -> None:
+    project.plan([making("T1-01", "a.txt")])
+    before = all_bytes(project.repo)
+    for words in NAMELESS:
+        error = project.quick(*shlex.split(words), "--json").error
+        assert (error["code"], error["message"].endswith(": it is empty.")) == ("usage", True), words
+    assert all_bytes(project.repo) == before
+
+
 WHOLE = {
     "plan research 1 --from none.md": "plan research --help",
     "plan add-task 1 --plan 07 --task A 'create b' true": "check-plan 1",

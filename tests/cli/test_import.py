@@ -159,7 +159,6 @@ def test_what_cannot_be_imported_is_refused_without_a_trace(project: Project) ->
     for arguments, code in (
         (("import", "notes.md"), "import.unknown-format"),
         (("import", "missing.md"), "plan.unreadable"),
-        (("import", ""), "import.no-path"),
     ):
         answer = project.quick(*arguments, "--json")
         assert (answer.code, answer.error["code"]) == (3, code)
