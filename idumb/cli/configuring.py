@@ -10,12 +10,13 @@ from idumb.app.core import run_lookup
 from idumb.app.core.services import Result, fields
 from idumb.domain import wording
 from idumb.domain.action import Action
-from idumb.domain.errors import InputError, Refusal
+from idumb.domain.errors import InputError
 from idumb.domain.finding import did_you_mean
 from idumb.domain.runs.run import CLOSED
 from idumb.markdown import configuration, single_settings
 from idumb.markdown.single_settings import Setting
-from idumb.system import atomic_write, named_files, private_folders
+from idumb.markdown.syntax.source import CONFIG
+from idumb.system import atomic_write, private_folders
 
 if TYPE_CHECKING:
     from idumb.app.core.services import Services
@@ -43,7 +44,7 @@ def change(services: Services, name: str, value: str) -> Result:
     setting = _named(services, name)
     place = single_settings.user_path() if setting.of_user else os.path.join(services.root, configuration.PATH)
     shown = place if setting.of_user else configuration.PATH
-    before = _data(place) or b""
+    before = configuration.data_of(place, shown, CONFIG) or b""
     value = single_settings.as_text(value) if setting.is_text else value
     after = single_settings.with_setting(before, shown, name.split("."), value)
     read: Any = single_settings.read_user_file if setting.of_user else configuration.read
@@ -83,8 +84,10 @@ def _unfinished(services: Services) -> Iterator[str]:
 
 
 def _settings(services: Services) -> Sequence[Setting]:
-    files = _data(os.path.join(services.root, configuration.PATH)), _data(single_settings.user_path())
-    return tuple(single_settings.overridden(single_settings.every(*files)))
+    user, project = single_settings.user_path(), os.path.join(services.root, configuration.PATH)
+    files = ((project, configuration.PATH), (user, user))
+    data = (configuration.data_of(path, shown, CONFIG) for path, shown in files)
+    return tuple(single_settings.overridden(single_settings.every(*data)))
 
 
 def _named(services: Services, name: str) -> Setting:
@@ -110,14 +113,3 @@ def _files(services: Services) -> list[dict[str, Any]]:
     project = os.path.join(services.root, configuration.PATH)
     rows = (("project", project), ("user", single_settings.user_path()))
     return [{"file": name, "path": path, "exists": os.path.exists(path)} for name, path in rows]
-
-
-def _data(path: str) -> bytes | None:
-    try:
-        return named_files.read(path, configuration.MAX_BYTES + 1)
-    except (FileNotFoundError, NotADirectoryError):
-        return None
-    except OSError as problem:
-        raise Refusal(
-            "config.unreadable", f"{path} cannot be read: {problem.strerror}", hint=f"ls -l {path}"
-        ) from problem

@@ -8,7 +8,6 @@ from __future__ import annotations
 import functools
 import hashlib
 import os
-import stat
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, TypeVar
 
@@ -178,6 +177,24 @@ def parsed(data: bytes, path: str, most: int, kind: DocumentKind) -> tuple[Node 
     return (None if node is None or is_null(node) else node), source
 
 
+def data_of(path: str, shown: str, kind: DocumentKind, most: int = MAX_BYTES) -> bytes | None:
+    """Return the bytes of a file of settings, None without it. Raises InputError if it cannot be read.
+
+    A link to nothing, and a file whose name ends in `.yml`, are errors: without their settings, more is allowed.
+    """
+    other = f"{shown.removesuffix('.yaml')}.yml"
+    if os.path.lexists(f"{path.removesuffix(shown)}{other}"):
+        words = f"{other} is not read: the settings are in {shown}"
+        raise InputError(f"{kind.prefix}.unreadable", words, hint=f"Move them to {shown}, and remove {other}")
+    try:
+        return named_files.read(path, most + 1)
+    except OSError as problem:
+        if isinstance(problem, (FileNotFoundError, NotADirectoryError)) and not os.path.islink(path):
+            return None
+        message = f"{shown} cannot be read: {problem.strerror or problem}"
+        raise InputError(f"{kind.prefix}.unreadable", message, hint=f"ls -l {shown}") from problem
+
+
 def of_file(
     path: str,
     shown: str,
@@ -187,13 +204,9 @@ def of_file(
     hint: str,
 ) -> T | None:
     """Return what `read` makes of a file, None without it. InputError with findings if it is wrong or unreadable."""
-    try:
-        data = named_files.read(path, most + 1)
-    except (FileNotFoundError, NotADirectoryError):
+    data = data_of(path, shown, kind, most)
+    if data is None:
         return None
-    except OSError as problem:
-        message = f"{shown} cannot be read: {problem.strerror or problem}"
-        raise InputError(f"{kind.prefix}.unreadable", message, hint=f"ls -l {shown}") from problem
     value, findings = read(data, shown)
     if errors(findings):
         raise rejected(f"{kind.prefix}.invalid", findings, hint)
@@ -262,15 +275,15 @@ def _prompts(root: str) -> Mapping[str, str]:
     Links are never followed: through them a repository could show any file of the user to a model.
     """
     folder = os.path.join(root, _PROMPTS)
+    link = next(filter(os.path.islink, (os.path.dirname(folder), folder)), None)
+    if link is not None and os.path.lexists(folder):
+        raise _unusable(os.path.relpath(link, root), "it is a symbolic link")
     try:
         files = sorted(name for name in os.listdir(folder) if name.endswith(".md"))
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except OSError as problem:
         raise _unusable(_PROMPTS, problem.strerror or str(problem)) from problem
-    for part in (os.path.dirname(folder), folder):
-        if stat.S_ISLNK(os.lstat(part).st_mode):
-            raise _unusable(os.path.relpath(part, root), "it is a symbolic link")
     if len(files) > _MOST_PROMPTS:
         raise _unusable(_PROMPTS, f"it contains more than {_MOST_PROMPTS} templates")
     return {name.removesuffix(".md"): _prompt(os.path.join(folder, name), f"{_PROMPTS}/{name}") for name in files}

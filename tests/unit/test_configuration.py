@@ -190,6 +190,24 @@ def test_an_unreadable_file_is_an_input_error(tmp_path: Path) -> None:
         configuration.load(str(tmp_path))
 
 
+def test_settings_behind_a_broken_link_or_in_a_yml_file_are_not_taken_for_no_settings(tmp_path: Path) -> None:
+    """Without them more would be allowed: every path is unprotected, every tool may run."""
+    for path, read in ((configuration.PATH, configuration.load), (configuration.POLICY_PATH, configuration.policy)):
+        place = tmp_path / path
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.symlink_to(tmp_path / "nowhere")
+        with pytest.raises(InputError, match=f"{path} cannot be read") as caught:
+            read(str(tmp_path))
+        assert caught.value.hint == f"ls -l {path}"
+        place.unlink()
+        read(str(tmp_path))
+        place.with_suffix(".yml").touch()
+        with pytest.raises(InputError, match=f"{path.removesuffix('.yaml')}.yml is not read") as caught:
+            read(str(tmp_path))
+        assert caught.value.hint.startswith(f"Move them to {path}")
+        place.with_suffix(".yml").unlink()
+
+
 def test_the_page_explains_every_setting_with_its_default() -> None:
     page = (Path(__file__).parents[2] / "docs/configuration.md").read_text(encoding="utf-8")
     rows = dict(re.findall(r"^\| `([\w.<>]+)` \|.*\| (.*?) \|$", page, re.MULTILINE))
