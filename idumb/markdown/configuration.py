@@ -173,7 +173,8 @@ def parsed(data: bytes, path: str, most: int, kind: DocumentKind) -> tuple[Node 
         source = Source("", path)
         source.report(f"{kind.prefix}.unreadable", 0, why=why, path=path)
         return None, source
-    node = tree.read(Text(source.text), source, kind.prefix)
+    source.report_conflict()
+    node = None if source.findings else tree.read(Text(source.text), source, kind.prefix)
     return (None if node is None or is_null(node) else node), source
 
 

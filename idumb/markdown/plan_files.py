@@ -260,7 +260,7 @@ class PlanningFolder:
 
 
 def _is_note(data: bytes) -> bool:
-    if data.removeprefix(b"\xef\xbb\xbf").startswith(b"---"):
+    if data.removeprefix(b"\xef\xbb\xbf").startswith(b"---") or b"\0" in data:  # NUL: UTF-16
         return False
     from idumb.markdown.plans import plan_parser
 
@@ -268,7 +268,7 @@ def _is_note(data: bytes) -> bool:
     return plan_parser.is_note(text.splitlines()) and _tool(text, "") is None
 
 
-_NO_TEXT = frozenset({"plan.too-large", "plan.not-utf-8", "plan.nul"})
+_NO_TEXT = frozenset({"plan.conflict", "plan.too-large", "plan.not-utf-8", "plan.nul"})
 
 
 def _tool(text: str, path: str) -> str | None:

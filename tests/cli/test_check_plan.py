@@ -331,6 +331,8 @@ def test_a_note_beside_a_plan_is_named_and_refuses_nothing(project: Project) -> 
     ):
         place.write_text(text, encoding="utf-8")
         assert codes(project)["plan.no-frontmatter"] == "error", text
+    place.write_text("### T1-02: B\n", encoding="utf-16")
+    assert codes(project) == {"plan.not-utf-8": "error"}
 
 
 def test_plans_of_other_names_and_plans_that_gsd_calls_done_are_named(project: Project) -> None:

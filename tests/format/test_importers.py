@@ -50,7 +50,7 @@ def test_long_runs_of_one_character_are_read_in_linear_time(text: str, repeated:
 
 def test_a_source_is_read_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-PLAN-9."""
-    monkeypatch.setattr(registry, "LARGEST", 1 << 12)
+    monkeypatch.setattr(plan_parser, "_MAX_BYTES", 1 << 12)
     monkeypatch.setattr(task_managers, "_MOST_FILES", 1)
     text = golden.source_text("checklist").ljust(1 << 12)
     (tmp_path / "TODO.md").write_text(text, encoding="utf-8")
@@ -62,6 +62,13 @@ def test_a_source_is_read_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch: 
     (tmp_path / "TODO.md").write_text(text + "\n- [ ] one more\n", encoding="utf-8")
     with pytest.raises(InputError, match="is larger than"):
         folder.source("TODO.md", None)
+    for data, why in (
+        ("- [ ] café".encode("latin-1"), "not UTF-8"), ("- [ ] a".encode("utf-16"), "not UTF-8"),
+        (b"- [ ] a\n<<<<<<< HEAD\n- [x] b\n=======\n- [ ] b\n>>>>>>> theirs\n", ":2: A merge conflict"),
+    ):  # fmt: skip
+        (tmp_path / "TODO.md").write_bytes(data)
+        with pytest.raises(InputError, match=why):
+            folder.source("TODO.md", None)
     backlog = tmp_path / "backlog"
     backlog.mkdir()
     for n in (1, 2):

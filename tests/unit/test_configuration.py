@@ -169,6 +169,16 @@ def test_bytes_that_are_not_utf8_are_refused() -> None:
     assert findings[0].code == "config.unreadable"
 
 
+def test_an_open_merge_conflict_is_the_only_finding() -> None:
+    """Each side alone is wrong YAML, or both are read."""
+    for text in (
+        "<<<<<<< HEAD\nbuilder: human\n=======\nbuilder: editor\n>>>>>>> b\n",
+        "# a\r\n>>>>>>> b\r\nrun: [\r\n",
+    ):
+        settings, findings = configuration.read(text.encode())
+        assert (settings, [finding.code for finding in findings]) == (None, ["plan.conflict"])
+
+
 def test_a_repository_without_configuration_has_the_defaults(tmp_path: Path) -> None:
     assert configuration.load(str(tmp_path)) == Settings()
 
@@ -204,7 +214,7 @@ def test_settings_behind_a_broken_link_or_in_a_yml_file_are_not_taken_for_no_set
         place.with_suffix(".yml").touch()
         with pytest.raises(InputError, match=f"{path.removesuffix('.yaml')}.yml is not read") as caught:
             read(str(tmp_path))
-        assert caught.value.hint.startswith(f"Move them to {path}")
+        assert str(caught.value.hint).startswith(f"Move them to {path}")
         place.with_suffix(".yml").unlink()
 
 

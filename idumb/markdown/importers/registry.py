@@ -21,6 +21,7 @@ from idumb.markdown.importers.agent_plans import CHECKLIST, CURSOR, GSD
 from idumb.markdown.importers.source_file import Format, SourceFile, Sources
 from idumb.markdown.importers.spec_tools import OPENSPEC, SPEC_KIT, SPEC_KITTY
 from idumb.markdown.importers.task_managers import BACKLOG, TASK_MASTER
+from idumb.markdown.plans import plan_parser
 
 _FORMATS = (TASK_MASTER, SPEC_KITTY, CURSOR, BACKLOG, SPEC_KIT, OPENSPEC, GSD, CHECKLIST)
 KINDS = (*(each.kind for each in _FORMATS), "claude")
@@ -79,7 +80,7 @@ def _finished(source: Sources, plan: SourcePlan, found: Format) -> SourcePlan:
     try:
         texts = [text for task in plan.tasks for text in (task.id, task.title, task.description)]
         texts += [criterion.text for task in plan.tasks for criterion in task.acceptance]
-        "".join([plan.title, *texts]).encode("utf-8", "surrogateescape")
+        "".join([plan.title, *texts]).encode()
     except UnicodeEncodeError as problem:
         raise _damaged(plan.path, "a text has half of a surrogate pair") from problem
     plan = source_tasks.resolved(plan, found.key)
@@ -118,16 +119,14 @@ def _unknown(path: str, why: str, way: str = "") -> InputError:
 _BOARDS = ("../config.y*ml", *("../" * up + "backlog.config.yml" for up in range(1, 5)))
 _KITTY = ("tasks/**/*.md", "wps.yaml", "meta.json", "status.json", "*.jsonl", "../*.jsonl")
 _BESIDE = ("proposal.md", "*SUMMARY.md", *_KITTY, "config.y*ml", *_BOARDS)
-LARGEST = 32 * 1024 * 1024
-"""Bytes of a file. A plan cannot be larger either."""
 
 
 class FilesOnDisk(UserDict[str, str]):
     """The texts by name, "" for the file itself. A file is read when it is asked for, and as a whole.
 
-    `read` returns the bytes of a file, or at least one more than `LARGEST`. A file that is larger is refused with
-    InputError `import.unreadable`: a part of it would be imported as the whole. Raises OSError if a folder cannot be
-    listed.
+    `read` returns the bytes of a file, or at least one more than a plan may have. A file that is larger, is not UTF-8
+    or has a merge conflict is refused with InputError `import.unreadable`: a part of it would be imported as the whole.
+    Raises OSError if a folder cannot be listed.
     """
 
     def __init__(self, root: str, path: str, read: Callable[[str], bytes]) -> None:
@@ -141,11 +140,11 @@ class FilesOnDisk(UserDict[str, str]):
 
     def __getitem__(self, name: str) -> str:
         path = self.data[name]
-        data = self._read(path)
-        if len(data) > LARGEST:
-            message = f"{path} is larger than {LARGEST >> 20} MiB."
-            raise InputError("import.unreadable", message, hint="Split it, and import the part with the tasks")
-        return data.decode("utf-8", "surrogateescape")
+        source = plan_parser.decoded(self._read(path), path)
+        for wrong in source.findings:
+            hint = f"{wrong.fix[:1].upper()}{wrong.fix[1:]}, then import it again"
+            raise InputError("import.unreadable", f"{wrong.place}: {wrong.message}.", hint=hint)
+        return source.text
 
 
 def _below(whole: str) -> Iterator[str]:

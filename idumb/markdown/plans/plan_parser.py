@@ -71,6 +71,8 @@ def decoded(data: bytes, path: str, others: Sequence[bytes] = ()) -> Source:
         source.report("plan.not-utf-8", len(text), byte=f"{data[bad]:#04x}")
     elif "\0" in text:
         source.report("plan.nul", text.index("\0"))
+    else:
+        source.report_conflict()
     return source
 
 

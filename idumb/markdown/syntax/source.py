@@ -17,6 +17,7 @@ from idumb.domain.plans.plan import Span
 from idumb.markdown.syntax.inline import Text
 
 _HABITS = frozenset({"task.ticked", "criterion.ticked", "criterion.no-box"})
+_CONFLICT = re.compile(r"^(?:<{7}|>{7})(?: .*)?\r?$", re.MULTILINE)
 _LINES = 10
 _BELOW = 20  # lines to search for the next one with text
 _TAB = re.compile(r" *\t")
@@ -110,6 +111,12 @@ class Source:
                 accepted, wording.short(message, _LONGEST), wording.short(fix, _LONGEST),
             )
         )  # fmt: skip
+
+    def report_conflict(self) -> None:
+        """Report a mark that git left at a merge conflict, for without one both sides would be read."""
+        mark = _CONFLICT.search(self.text)
+        if mark is not None:
+            self.report("plan.conflict", mark.start(), mark[0].rstrip())
 
     @property
     def any_error(self) -> bool:
