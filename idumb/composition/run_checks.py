@@ -48,7 +48,13 @@ class RunChecks:
             head=lambda: services.history.head().commit,
             controls=self._controls,
             is_work=lambda tree, path: run_lookup.has_changed(services, run, tree, path),
-            hints=Hints(services.settings.checks, services.settings.checkout, services.trees.ignored),
+            hints=Hints(
+                services.settings.checks,
+                services.settings.checkout,
+                lambda: (*services.trees.ignored(), *services.trees.ignored_above()),
+                child_process.variables,
+                lambda path: services.files.read(path) or "",
+            ),
         )
 
     @contextlib.contextmanager

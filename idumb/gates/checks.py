@@ -185,7 +185,10 @@ class ShellChecks(Struct, kw_only=True):
     def _installed(self, command: str, root: str, variables: Mapping[str, str]) -> Evidence:
         asked, own = Evidence("setup (checkout.prepare)", command, NOT_RUN, command), {**variables, **self._cookies}
         with self.private.opened(command, root) as conditions:
-            return self.shell.run(asked, root, {**conditions.variables, **own}, self.timeout)
+            environment = {**conditions.variables, **own}
+            made = self.shell.run(asked, root, environment, self.timeout)
+        hints = () if made.passed or self.hints is None else self.hints.of(made, environment, self.proof)
+        return replace(made, may_need="; ".join(hints))
 
     def renew(self) -> None:
         """Make the next check not see what earlier ones left."""

@@ -38,11 +38,12 @@ def require_prepared(result: Evidence) -> None:
         return
     output = result.output.strip()[-_MOST_OUTPUT:]
     how = f"exit {result.exit_code}" if result.exit_code is not None else result.result
+    how += f" (it may need {result.may_need})" if result.may_need else ""
     raise Refusal(
         "checkout.prepare",
         f"No check could run, because `{result.command}` (checkout.prepare) failed: {how}\n{output}".rstrip(),
-        hint="Correct checkout.prepare in .idumb/config.yaml, or the files that it reads, then run the command again. "
-        "If it needs your HOME, set checks.home to user",
+        hint="Correct checkout.prepare in .idumb/config.yaml, or the files that it reads; if it needs your HOME, set "
+        "checks.home to user",
         details={"command": result.command, "output": output},
     )
 

@@ -6,7 +6,8 @@ Besides its output, the evidence says what a check had besides the tree, what it
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from msgspec import Struct
@@ -30,6 +31,21 @@ _NOT_STARTED = {126: "execute", NOT_FOUND: "find"}
 NO_PROOF = ("precondition", "setup", "rollback of ")
 """Subjects of commands that prepare or undo work and prove nothing about it."""
 _HOME = ("~/", "$HOME", "${HOME")
+_VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b|(?<=[$'{.])[A-Z][A-Z0-9]+\b")
+_UNREACHED = re.compile(r"(?i)certificate|\b(?:unknownissuer|proxy|econnrefused|enotfound|eai_again)\b|resolve host")
+_REACHES = re.compile(r"(?i)proxy|cert|ca_bundle|cainfo|index_url|registry")
+"""Variables by which programs reach a network."""
+_NO_REF = (
+    "bad revision",
+    "unknown revision",
+    "valid object name",
+    "no such remote",
+    "not appear to be a git repository",
+)
+_NOT_INSTALLED = re.compile(
+    r"(?i)(?:no module named|cannot find (?:module|package)|command not found:)\s*['\"]?(@?[\w.-]+(?:/[\w.-]+)?)"
+    r"|([\w.-]+): (?:command )?not found"
+)
 _LACKING = ("not found", "cannot find", "could not find", "cannot resolve", "could not resolve", "no module named")
 _MISSING = (*_LACKING, "no such file", "does not exist", "cannot open")
 _NEVER = frozenset({"__pycache__", ".pytest_cache", ".mypy_cache", ".ruff_cache", ".hypothesis", ".git"})
@@ -103,11 +119,17 @@ def _judged(asked: Evidence, finished: child_process.Finished, output: str) -> t
 
 
 class Hints(NamedTuple):
-    """What is known when a check fails: the configuration, and the `ignored` paths of the user's working tree."""
+    """What is known when a check fails: the configuration, and the `ignored` paths of the user's working tree.
+
+    Those of the repository above a project begin with `../`. `variables` are the names of the user's; `read` returns
+    the text of a file of the project, "" if there is none.
+    """
 
     checks: CheckSettings = CheckSettings()
     checkout: CheckoutSettings = CheckoutSettings()
     ignored: Callable[[], Iterable[str]] = tuple
+    variables: Callable[[], Iterable[str]] = tuple
+    read: Callable[[str], str] = lambda _: ""
 
     def of(self, made: Evidence, environment: Mapping[str, str], proof: ProofCheckout) -> Iterator[str]:
         """Yield what the check may need, because its command or output names it; `environment` is its own."""
@@ -117,9 +139,40 @@ class Hints(NamedTuple):
         if is_private and (_has(made.command or "", _HOME) or _lacks(made.output, home)):
             line = project_files.how_to_set("checks", self.checks, {"home": USER_HOME})
             yield f"your HOME, because checks have a private, empty one: {line}"
-        if named := _named(made, [*self._absent(proof.root)]):
-            line = project_files.how_to_set("checkout", self.checkout, {"provide": named})
+        wanted = {*_VARIABLE.findall(f"{made.command}\n{made.output}")}.difference(environment)
+        absent = [*self._absent(proof.root)]
+        if named := [*dict.fromkeys((*_named(made, absent), *self._defining(wanted, absent)))]:
+            line = project_files.how_to_set("checkout", self.checkout, {"provide": [*map(_below_top, named)]})
             yield f"{wording.listed(named)}, which git ignores: commit it if it is work, or {line}"
+        missing = {name for pair in _NOT_INSTALLED.findall(made.output) for name in pair if name}
+        if not named and (commands := self._installing(missing)):
+            line = project_files.how_to_set("checkout", self.checkout, {"prepare": commands})
+            yield f"what is not installed there: {line}"
+        yield from _off_path(missing, environment, proof)
+        hidden = {*self.variables()}.difference(environment)
+        reaching = filter(_REACHES.search, hidden if _UNREACHED.search(made.output) else ())
+        if names := sorted(hidden.intersection(wanted).union(reaching)):
+            line = "add what they need to `environment` in .idumb/config.yaml"
+            yield f"{', '.join(names)}, which checks do not see: {line}"
+        if _has(made.output, _NO_REF):
+            yield "branches or remotes, which checks do not have: compare with HEAD, the commit before the work"
+
+    def _defining(self, variables: Iterable[str], absent: Iterable[str]) -> Iterator[str]:
+        """Yield the files such as `.env` that define one of these variables."""
+        defined = re.compile(rf"^(?:export )?(?:{'|'.join(variables) or '(?!)'})=", re.MULTILINE)
+        own = (path for path in absent if path.rpartition("/")[2].startswith(".env") and not path.startswith("../"))
+        yield from (path for path in own if defined.search(self.read(path)))
+
+    def _installing(self, missing: Iterable[str]) -> Sequence[str]:
+        """Return the commands that install one of these programs and packages, if a manifest names it."""
+        if not missing or self.checkout.prepare or self.checkout.provide:
+            return ()
+        files = {name: text for name in project_files.FILES if (text := self.read(name))}
+        names = "|".join(map(re.escape, missing))
+        if not re.search(rf"(?<![\w-])(?:{names})(?![\w-])", "\n".join(files.values())):
+            return ()
+        proposed = project_files.proposals(files, files.__getitem__)
+        return [command for each in proposed if each.folder for command in each.commands]
 
     def _absent(self, root: str) -> Iterator[str]:
         """Yield the user's ignored paths that are not in the tree of the check."""
@@ -131,9 +184,31 @@ class Hints(NamedTuple):
                 yield path
 
 
-def _lacks(output: str, folder: str) -> bool:
-    """Return whether a line says that something in a folder is missing; pytest names its own folders in TMPDIR."""
-    return any(f"{folder}/" in line and _has(line.lower(), _MISSING) for line in output.splitlines())
+def _off_path(missing: Collection[str], environment: Mapping[str, str], proof: ProofCheckout) -> Iterator[str]:
+    """Yield programs of what is installed in the tree that the command could not find, or that find a package."""
+    for folder in (*proof.provided, *proof.prepared):
+        for programs in (f"{folder}/bin", f"{folder}/.bin"):
+            place = os.path.join(proof.root, programs)
+            there = [name for name in (*missing, "python") if os.path.exists(os.path.join(place, name))]
+            if missing and there and place not in environment.get("PATH", "").split(os.pathsep):
+                yield f"{programs}/{there[0]}, which is not on the PATH of checks: name it in the check"
+
+
+def _lacks(output: str, home: str) -> bool:
+    """Return whether a line says that something in a private home is missing, or names the home of `prepare`.
+
+    pytest names its own folders in TMPDIR.
+    """
+    if any(f"{home}/" in line and _has(line.lower(), _MISSING) for line in output.splitlines()):
+        return True
+    place, _, own = home.rpartition("/")
+    others = re.findall(rf"{re.escape(os.path.dirname(os.path.dirname(place)))}/\d+/\d+/{own}/", output)
+    return any(other != f"{home}/" for other in others)
+
+
+def _below_top(path: str) -> str:
+    """Return a path of the working tree as a rule of the project: `node_modules` for that above it, too."""
+    return path.replace("../", "")
 
 
 def _has(text: str, parts: Iterable[str]) -> bool:

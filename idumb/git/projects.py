@@ -58,6 +58,14 @@ class ProjectPaths:
         joined = posixpath.normpath(self._prefix + path)
         return f"{joined}/" if path.endswith("/") else joined
 
+    def rule(self, pattern: str) -> str:
+        """Return a pattern of git-ignore in the project's folder as one of the repository; a plain name fits anywhere.
+
+        So `node_modules` is also the folder of a workspace above the project.
+        """
+        negation, own = ("!", pattern[1:]) if pattern.startswith("!") else ("", pattern)
+        return f"{negation}/{self._prefix}{own.lstrip('/')}" if self.folder and "/" in own.rstrip("/") else pattern
+
     def inside(self, paths: Iterable[str]) -> list[str]:
         """Return paths of the project as paths of the repository. ValueError for any other: it is never written."""
         names = [*paths]

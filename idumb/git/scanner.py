@@ -20,6 +20,7 @@ import stat
 from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from idumb.domain import errors
+from idumb.domain.paths import folders_above
 from idumb.git import disk, git_dir, git_program, guarded_files
 from idumb.git import status as git_status
 from idumb.git.discover import Worktree
@@ -123,7 +124,10 @@ class Scanner:
         """Return what git ignores and the scans leave out, sorted; a folder that is wholly ignored ends with `/`."""
         with self._alone():
             listed = self._folder.required(["ls-files", "-z", "-o", "-i", "--directory", "--exclude-standard"])
-        return tuple(sorted(map(os.fsdecode, _rows(listed))))
+        names = {os.fsdecode(row) for row in _rows(listed)}
+        above = folders_above(name.rstrip("/") for name in names)
+        # git also lists a folder that no rule matches, if it ignores all its content.
+        return tuple(sorted(names.difference(f"{folder}/" for folder in above)))
 
     @contextlib.contextmanager
     def _alone(self) -> Iterator[None]:

@@ -118,6 +118,11 @@ class GitTrees(Snapshots):
         """Return the ignored paths of `omitted`, as they are now, without those inside submodules."""
         return self.paths.of_project(self.scanner.ignored())
 
+    def ignored_above(self) -> tuple[str, ...]:
+        """Return the ignored folders at the top of the repository, as paths of a project in a folder of it."""
+        listed = self.scanner.ignored() if self.paths.folder else ()
+        return self.paths.all_to_project(path for path in listed if path.count("/") == 1)
+
     def hidden_by(self, rules: Iterable[str]) -> Mapping[str, tuple[str, str]]:
         """Return each path that one of these `.gitignore` files hides, with that file and its rule."""
         files, shown = frozenset(self.paths.all_to_repository(rules)), self.paths.to_project

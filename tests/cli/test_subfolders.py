@@ -260,12 +260,13 @@ def test_checks_run_in_the_folder_with_what_its_own_settings_provide_and_prepare
     """The same settings and lock files mean other folders in another project."""
     repo = both[0].repo
     repo.commit_with({"package-lock.json": "{}\n"}, "lock", "package-lock.json")
-    checks = "test -s ../../top.txt && test -e data/x && grep -q . deps/list && test ! -e ../web/dirty"
+    checks = "test -s ../../top.txt && ls data/x cfg/x.local && grep -q . deps/list && test ! -e ../web/dirty"
     for project in both:
-        project.repo.write_all({f"{project.name}/.gitignore": "data/\ndeps/\n", f"{project.name}/data/x": "x\n"})
+        files = {".gitignore": "data/\ndeps/\n*.local\n", "data/x": "x\n", "cfg/x.local": "", "cfg/y": ""}
+        project.repo.write_all({f"{project.name}/{path}": text for path, text in files.items()})
         project.repo.git("add", "--", f"{project.name}/.gitignore")
         project.repo.git("commit", "-qm", "ignore", "--", f"{project.name}/.gitignore")
-        project.configure("checkout: {provide: [data], prepare: ['mkdir -p deps && pwd > deps/list']}\n")
+        project.configure("checkout: {provide: [data, cfg/x.local], prepare: ['mkdir -p deps && pwd > deps/list']}\n")
         project.plan([task("T1-01", files="create `a.txt`", check=checks, steps=[write("a.txt", "a\n")])])
         ran = run(project)
         assert (ran.code, ran.data.get("verification", {}).get("status")) == (0, "passed"), ran

@@ -7,20 +7,20 @@ from tests.meta import size
 BUDGETS = {
     "domain": 7_888,
     "markdown": 6_466,
-    "app, engine rooms": 6_851,
+    "app, engine rooms": 6_850,
     "app, use cases": 7_880,
-    "composition": 679,
+    "composition": 685,
     "cli, views": 4_191,
     "see and steer": 1_909,
-    "git": 4_381,
+    "git": 4_389,
     "store": 1_688,
     "system": 2_061,
-    "gates": 1_771,
+    "gates": 1_832,
     "agents, fake_model": 3_422,
     "the root": 25,
 }
 FILES = 391
-TESTS = 63_458
+TESTS = 63_519
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 391_026  # bytes of README.md and docs/
+PAGES = 391_384  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

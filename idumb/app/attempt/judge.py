@@ -76,9 +76,8 @@ def _prove_tree(context: RunContext, attempt: Attempt) -> tuple[Attempt, Sequenc
     except Refusal as refusal:
         if refusal.code != NOT_PREPARED:
             raise
-        correct = f"Correct {NOT_PREPARED} in .idumb/config.yaml, or the files that it reads"
         again = f"idumb execute-phase {context.contract.phase}"
-        unprepared = FailureMessage(failures.NOT_PREPARED, refusal.message, correct, again)
+        unprepared = FailureMessage(failures.NOT_PREPARED, refusal.message, str(refusal.hint), again)
         return replace(attempt, failure=unprepared).ended(outcome.ERRORED, unprepared.message), ()
 
 

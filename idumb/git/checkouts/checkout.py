@@ -91,11 +91,10 @@ class Checkout:
         self._files = TreeFiles(self._git, user.repository)
         self._submodules = Submodules(self._git, worktree)
         self._visible = VisibleGit(user.repository, settings)
-        source, needed = additions.source or worktree, additions.needed
+        source = additions.source or worktree
+        rules, needed = ([*map(self._paths.rule, each)] for each in (additions.provided, additions.needed))
         seen = {name: value for name, value in additions.variables.items() if use == BUILD or name != "PATH"}
-        self._provided = Provided(
-            source, additions.provided, additions.limit, self._git.path, needed=needed, variables=seen
-        )
+        self._provided = Provided(source, rules, additions.limit, self._git.path, needed=needed, variables=seen)
         self._prepared = Prepared(self._git.path)
         self.trees = CheckoutTrees(user, self._git, self.top, f"{use}-{pair.number}", self.checked_out)
         self._shown: tuple[str, str | None] | None = None  # the tree, and the commit below it

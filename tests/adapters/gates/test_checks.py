@@ -17,7 +17,7 @@ import pytest
 from idumb.domain.plans.plan import Condition
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
-from idumb.domain.settings import USER_HOME
+from idumb.domain.settings import USER_HOME, CheckoutSettings
 from idumb.gates.check_environment import CheckEnvironment, Inputs
 from idumb.gates.checks import ShellChecks
 from idumb.gates.controls import Controls
@@ -264,6 +264,15 @@ def test_evidence_names_what_the_tree_had_besides_and_a_failure_what_is_missing(
         ("cat out.log", ""),
         ("cat mydata.log other", ""),
         ("cat x/__pycache__/y", ""),
+        ("cat ../web/dist/x", "checkout: {provide: [web/dist]}"),
+        ("python3 -c \"import os; os.environ['API' + '_URL']\"", "checkout: {provide: [.env]}"),
+        ("echo SECRET_NAME", ""),
+        ("echo \"cannot open '$(echo DISPLAY)'\"", "DISPLAY, which checks do not see: add what they need to `environm"),
+        ("echo DISPLAY ModuleNotFoundError", ""),
+        ("echo self-signed certificate", "HTTPS_PROXY, SSL_CERT_FILE, which checks do not see"),
+        ("echo \"fatal: bad revision 'origin/main'\"", "branches or remotes, which checks do not have"),
+        ("echo ${TMPDIR%t}h/.yarn/cache", ""),
+        ("echo $(dirname $(dirname $(dirname $TMPDIR)))/7/1/h/.yarn/cache", "checks: {home: user}"),
     ],
 )
 def test_a_failed_check_names_the_line_that_gives_it_what_it_names(
@@ -273,7 +282,10 @@ def test_a_failed_check_names_the_line_that_gives_it_what_it_names(
     tree = tmp_path / "proof" / "tree"
     tree.mkdir(parents=True)
     (tree / "out.log").touch()
-    hints = Hints(ignored=lambda: ("data.log", "lib/build/", "node_modules/", "out.log", "x/__pycache__/"))
+    ignored = ("data.log", "lib/build/", "node_modules/", "out.log", "x/__pycache__/", "../web/dist/", ".env")
+    user = ("DISPLAY", "SSL_CERT_FILE", "HTTPS_PROXY", "PATH", "EDITOR")
+    text = {".env": "# SECRET_NAME=\nexport API_URL=x\n"}
+    hints = Hints(ignored=lambda: ignored, variables=lambda: user, read=lambda path: text.get(path, ""))
     with contextlib.closing(CheckEnvironment(Inputs({"PATH": "/usr/bin:/bin"}, ALLOWED, str(home), ()))) as private:
         judge = checks(tmp_path, private=private, proof=Proving(tree), hints=hints)
         failed, passed = (
@@ -283,6 +295,43 @@ def test_a_failed_check_names_the_line_that_gives_it_what_it_names(
     assert line in failed.output
     assert ("(it may need " in failed.words, line in failed.words) == (bool(line), True)
     assert passed.output == ""
+
+
+@every(
+    "output, files, settings, line",
+    [
+        ("No module named 'six'", {"requirements.txt": "six\n"}, {}, "prepare: [python3 -m venv .venv, "),
+        ("sh: 1: jest: not found", {"package.json": '"devDependencies": {"jest": "1"}'}, {}, "npm ci"),
+        ("No module named 'mine'", {"requirements.txt": "six\n"}, {}, ""),
+        ("No module named 'six'", {"requirements.txt": "six\n"}, {"prepare": ("make",)}, ""),
+        ("No module named 'serde'", {"Cargo.toml": "dependencies serde", "Cargo.lock": ""}, {}, ""),
+    ],
+)
+def test_a_failed_check_names_what_installs_what_a_manifest_names(
+    tmp_path: Path, output: str, files: dict[str, str], settings: dict[str, Any], line: str
+) -> None:
+    files = {"package-lock.json": "{}", **files} if "package.json" in files else files
+    hints = Hints(checkout=CheckoutSettings(**settings), read=lambda path: files.get(path, ""))
+    judge = checks(tmp_path, proof=Proving(tmp_path), hints=hints)
+    failed = judge.command("AC-1", "", f'echo "{output}"; false', timeout=30, tree="t" * 40)
+    assert (line in failed.may_need, bool(failed.may_need)) == (True, bool(line))
+
+
+@every("output, there", [("jest: not found", "jest"), ("No module named 'six'", "python"), ("no match", "")])
+def test_a_failed_check_names_the_program_that_is_installed_but_not_on_its_path(
+    tmp_path: Path, output: str, there: str
+) -> None:
+    proving = Proving(tmp_path)
+    proving.prepared = (".venv",)
+    for name in ("jest", "python"):
+        programs.script(tmp_path / ".venv/bin" / name, "true")
+    command = f'echo "{output}"; false'
+    failed = checks(tmp_path, proof=proving, hints=Hints()).command("AC-1", "", command, timeout=30, tree="t" * 40)
+    assert failed.may_need.partition(",")[0] == (f".venv/bin/{there}" if there else "")
+    present = CheckEnvironment(Inputs({"PATH": f"{tmp_path}/.venv/bin:/usr/bin:/bin"}, ALLOWED, "/home/pat", ()))
+    with contextlib.closing(present) as private:
+        judge = checks(tmp_path, private=private, proof=proving, hints=Hints())
+        assert judge.command("AC-1", "", command, timeout=30, tree="t" * 40).may_need == ""
 
 
 def test_a_control_that_a_signal_ended_says_nothing_about_the_work() -> None:

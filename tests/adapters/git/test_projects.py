@@ -43,6 +43,15 @@ def test_a_path_is_the_same_after_both_translations(folder: str, path: str) -> N
     assert project.all_to_project(project.inside([path])) == (path,)
 
 
+@every(
+    "pattern, rule",
+    [("cfg/x", "/api/cfg/x"), ("/x", "/api/x"), ("!a/b", "!/api/a/b"), ("deps/", "deps/"), (".env", ".env")],
+)
+def test_a_pattern_with_a_folder_begins_in_the_project(pattern: str, rule: str) -> None:
+    assert ProjectPaths("api").rule(pattern) == rule
+    assert ProjectPaths("").rule(pattern) == pattern
+
+
 @settings(max_examples=30)
 @given(PATHS, st.sampled_from(["main", "wt", "a@b", "x-1"]))
 def test_the_key_of_a_project_names_its_working_tree_and_folder(folder: str, tree: str) -> None:
@@ -103,7 +112,8 @@ def test_a_scan_names_what_it_leaves_out_by_paths_of_the_project(sandbox: GitSan
     for name in ("apps/api/inner", "apps/web/inner"):
         GitSandbox.create(sandbox.root / name).write("f", "1\n")
     api.scan()
-    assert api.ignored() == ("log",)
+    sandbox.write_all({".gitignore": "deps/\n", "deps/x": ""})
+    assert (api.ignored(), api.ignored_above()) == (("log",), ("../../deps/",))
     assert api.repositories() == ("inner",)
     assert api.omitted() == {"log": paths.IGNORED_BY_GIT, "inner": "a repository of its own"}
     assert api.hidden_by([".gitignore"]) == {"log": (".gitignore", "log")}

@@ -184,15 +184,16 @@ def test_ignored_files_are_distinguished_from_other_unsaved_files(
 ) -> None:
     """R-GIT-1."""
     sandbox.write_all({".gitignore": "*.log\nbuild/\n", "x.log": "l", "build/out": "o", "d/y.log": "l", "d/x": ""})
+    sandbox.write("only/z.log", "l")
     inside.write_all({"f": "mine", "made/x": "built"})
     GitSandbox.create(sandbox.root / "nested")
     trees.scan()
-    assert trees.ignored() == ("build/", "d/y.log", "x.log")
+    assert trees.ignored() == ("build/", "d/y.log", "only/z.log", "x.log")
     omitted = trees.omitted()
-    assert sorted(omitted) == ["build/", "d/y.log", "lib", "nested", "x.log"]
+    assert sorted(omitted) == ["build/", "d/y.log", "lib", "nested", "only/z.log", "x.log"]
     assert trees.ignored() == tuple(path for path, why in omitted.items() if why == paths.IGNORED_BY_GIT)
     sandbox.remove("x.log")
-    assert trees.ignored() == ("build/", "d/y.log")
+    assert trees.ignored() == ("build/", "d/y.log", "only/z.log")
 
 
 def test_submodules_and_nested_repositories_are_listed_without_a_scan(
