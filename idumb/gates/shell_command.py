@@ -218,10 +218,21 @@ def _has(text: str, parts: Iterable[str]) -> bool:
 def _named(made: Evidence, absent: Sequence[str]) -> list[str]:
     """Return the paths that a failed check names; tools name a missing package or program, not its folder."""
     words = f"{made.command}\n{made.output}"
-    named = [path for path in absent if _names(words, path)]
+    built = {*_built(made.output, absent)}
+    named = [path for path in absent if path in built or _names(words, path)]
     if named or not (made.result == evidence.ERRORED or _has(made.output.lower(), _LACKING)):
         return named
     return [path for path in absent if path.rpartition("/")[2] in project_files.FOLDERS]
+
+
+def _built(output: str, absent: Iterable[str]) -> Iterator[str]:
+    """Yield the folders into which a package of the project is built, if a line says that it is missing."""
+    lines = "\n".join(line for line in output.splitlines() if _has(line.lower(), _MISSING))
+    for path in absent:
+        package, _, name = path.rpartition("/")
+        package = re.escape(package.rpartition("/")[2])
+        if package and re.search(rf"/{package}(?:/{re.escape(name)}/|['\"])", lines):
+            yield path
 
 
 def _names(words: str, path: str) -> bool:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from tests.meta import size
 
 BUDGETS = {
-    "domain": 7_888,
+    "domain": 7_890,
     "markdown": 6_466,
-    "app, engine rooms": 6_850,
+    "app, engine rooms": 6_859,
     "app, use cases": 7_880,
     "composition": 685,
     "cli, views": 4_191,
@@ -15,12 +15,12 @@ BUDGETS = {
     "git": 4_389,
     "store": 1_688,
     "system": 2_061,
-    "gates": 1_832,
+    "gates": 1_840,
     "agents, fake_model": 3_422,
     "the root": 25,
 }
 FILES = 391
-TESTS = 63_519
+TESTS = 63_534
 
 
 def test_no_room_is_above_its_budget() -> None:

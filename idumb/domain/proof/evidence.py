@@ -148,7 +148,9 @@ def _proves_nothing(subject: str) -> bool:
 
 def _ledger_words(line: ledger.Line) -> str:
     if line.status == ledger.MISSING:
-        return f"{line.path} was declared ({line.declared}) and did not change"
+        return f"{line.path} was declared ({line.declared}) and did not change" + (
+            f", but {line.rule}" * bool(line.rule)
+        )
     if line.status == ledger.MISMATCH:
         return f"{line.path} was {line.actual}, declared {line.declared}"
     if line.status == ledger.PROTECTED:

@@ -64,7 +64,10 @@ class Change(Struct, frozen=True):
 
 
 class Line(Struct, frozen=True):
-    """`actual` is what happened (None: nothing), `declared` what the task declares (None: nothing)."""
+    """`actual` is what happened (None: nothing), `declared` what the task declares (None: nothing).
+
+    `rule` is what protects the path, or where a file changed that did not change in the checkout.
+    """
 
     path: str
     status: str

@@ -261,6 +261,12 @@ def test_evidence_names_what_the_tree_had_besides_and_a_failure_what_is_missing(
         ("cat build/x", "checkout: {provide: [lib/build]}"),
         ("node_modules/.bin/jest", "checkout: {provide: [node_modules]}"),
         ("jest", "checkout: {provide: [node_modules]}"),
+        (
+            "echo \"Cannot find module 'node_modules/@o/lib/build/i.js'\"",
+            "checkout: {provide: [lib/build, node_modules]}",
+        ),
+        ("echo \"TS2307: Cannot find module '@o/lib' or its types\"", "checkout: {provide: [lib/build]}"),
+        ("echo \"Cannot find module '@o/other'\"", "checkout: {provide: [node_modules]}"),
         ("cat out.log", ""),
         ("cat mydata.log other", ""),
         ("cat x/__pycache__/y", ""),

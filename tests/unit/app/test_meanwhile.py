@@ -46,6 +46,15 @@ def test_an_attempt_that_continues_its_own_work_asks_about_a_save_of_the_user_wh
     assert [question.subject for question in run.asker.asked] == ["delivery"]
 
 
+def test_a_program_that_changes_the_user_s_file_instead_of_its_own_is_told_where_it_works() -> None:
+    def work(request: AgentRequest, files: Files) -> None:
+        run.repository.files["A"] = b"made"
+
+    run = EngineRun(task("A"), work=work)
+    run.run(max_attempts=1)
+    assert "A was declared (create) and did not change, but in the tree of the user" in run.state.tasks["A"].reason
+
+
 def meanwhile(change: Callable[[EngineRun], None], *tasks: Any, **fields: Any) -> EngineRun:
     """Return a run in which the user changes something while the first task is built."""
     work = also(lambda *_: change(run) if len(run.calls) == 1 else None)
