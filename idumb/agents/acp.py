@@ -33,7 +33,6 @@ _STOPS: Mapping[str, Ending] = {
     "refusal": Ending(outcome.FAILED, "it declined", agent.DECLINED),
     "cancelled": Ending(outcome.FAILED, "it reported that it was cancelled"),
 }
-_OF_THE_WORK = frozenset({agent.MALFORMED, agent.CONTEXT_EXHAUSTED, agent.DECLINED})
 
 
 class AcpAgent(KnownProgram):
@@ -127,11 +126,12 @@ class AcpAgent(KnownProgram):
         if error is None:
             words = finished.words() or f"exit {finished.exit_code}"
             message = f"{words} before its answer was complete" + (f": {last}" if last else "")
-            return Ending(outcome.ERRORED, message, failure_words.of_words(last.rpartition("\n")[2]) or agent.MALFORMED)
+            kind = failure_words.of_words(last.rpartition("\n")[2])
+            silent = agent.MISSING if client.heard_nothing and finished.exit_code else agent.MALFORMED
+            return answers.failed(message, kind or silent)
         if client.refuses_model and kind != agent.NOT_LOGGED_IN:
             kind = agent.UNKNOWN_MODEL
-        kind = kind or agent.MALFORMED
-        return Ending(outcome.FAILED if kind in _OF_THE_WORK else outcome.ERRORED, error, kind)
+        return answers.failed(error, kind or agent.MALFORMED)
 
     def _record(self, index: int, call: ToolCall) -> StepRecord:
         permission = {True: "allowed", False: f"vetoed: {call.why}", None: "did not ask"}[call.allowed]

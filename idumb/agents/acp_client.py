@@ -82,6 +82,11 @@ class Client(Struct):
     _rest: bytearray = field(default_factory=bytearray)
 
     @property
+    def heard_nothing(self) -> bool:
+        """Return whether not even the first request was answered."""
+        return self._asked == _METHODS[0]
+
+    @property
     def reply(self) -> str:
         """Return what the agent said after its last tool call."""
         return "".join(self._reply)

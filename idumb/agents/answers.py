@@ -22,7 +22,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from idumb.app.ports import Hear
-from idumb.domain import agent, canonical_json, outcome, replies, wording
+from idumb.domain import agent, canonical_json, failures, outcome, replies, wording
 from idumb.domain.agent import FAILURES, STATES, VALIDATOR, WAITS, AgentRequest, Claim, Usage
 from idumb.domain.runs import spending
 from idumb.system import named_files
@@ -41,6 +41,7 @@ VERDICT: Mapping[str, Any] = replies.object_of(
 _MARKS = ("```", "~~~")
 _LONGEST_LINE = 500
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
+_ERROR = re.compile(r"(\w*error|fatal)\b", re.IGNORECASE)
 STATE_BYTES = 256 * 1024
 
 
@@ -82,6 +83,14 @@ class Ending(NamedTuple):
     outcome: str
     message: str = ""
     failure: str | None = None
+
+
+def failed(message: str, failure: str | None) -> Ending:
+    """Return how work ended that something else than the work failed, if `failure` is known.
+
+    Without a cause that another attempt would meet again, it is an attempt like any other.
+    """
+    return Ending(outcome.ERRORED if failures.kind(failure).stops else outcome.FAILED, message, failure)
 
 
 def ending(role: str, text: str) -> Ending:
@@ -196,10 +205,10 @@ def one_line(words: str, longest: int = _LONGEST_LINE) -> str:
     return short if len(short) <= longest else short[: longest - 3] + "..."
 
 
-def last_line(errors: bytes) -> str:
-    """Return the last non-empty line of standard error."""
-    lines = _COLOUR.sub("", errors.decode("utf-8", "replace")).splitlines()
-    return next((one_line(line) for line in reversed(lines) if line.strip()), "")
+def error_line(errors: bytes) -> str:
+    """Return the last line that begins as an error, else the last that is not empty."""
+    lines = [one_line(line) for line in _COLOUR.sub("", errors.decode("utf-8", "replace")).splitlines() if line.strip()]
+    return next((line for line in reversed(lines) if _ERROR.match(line)), lines[-1] if lines else "")
 
 
 def read_state_file(path: str, redact: Callable[[str], str]) -> Report:
@@ -241,7 +250,8 @@ PROMPTLY = 20
 class StateFileWatch:
     """A `Watch` on the state file of one request. `hear` receives claims without secrets; None if nobody listens.
 
-    The more claims a program makes, the less often one is passed on; it is always the newest.
+    The more claims a program makes, the less often one is passed on; it is always the newest. `reported` says whether
+    its output ends with its final report.
     """
 
     def __init__(
@@ -249,11 +259,13 @@ class StateFileWatch:
         path: str,
         redact: Callable[[str], str],
         hear: Hear | None,
+        reported: Callable[[], bool] = bool,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._path = path
         self._redact = redact
         self._hear = hear
+        self._reported = reported
         self._clock = clock
         self._claim: Claim | None = None
         self._passed: Claim | None = None
@@ -263,6 +275,10 @@ class StateFileWatch:
     @property
     def waits(self) -> bool:
         return self._claim is not None and self._claim.state == WAITS
+
+    @property
+    def done(self) -> bool:
+        return self._reported()
 
     def look(self) -> bool:
         before, self._claim = self._claim, claim(self._path)

@@ -96,7 +96,7 @@ def _part(part: Any) -> Iterator[str]:
 def _error(result: dict[str, Any], words: str, errors: bytes) -> str:
     listed, subtype = result.get("errors"), text(result.get("subtype"))
     said = words or ("; ".join(map(str, listed)) if isinstance(listed, list) else "")
-    return answers.one_line(said or subtype.removeprefix("success") or answers.last_line(errors))
+    return answers.one_line(said or subtype.removeprefix("success") or answers.error_line(errors))
 
 
 def _call(name: Any, arguments: Any) -> str:
@@ -109,6 +109,7 @@ PRESET = Preset(
     arguments=_arguments,
     read=read,
     lines=_lines,
+    final=frozenset({"result"}),
     status=("auth", "status"),
     state=(".claude", ".claude.json", ".cache/claude"),
     # Claude Code would retry silently for minutes; idumb counts attempts, so idumb decides about retries.

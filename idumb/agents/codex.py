@@ -81,7 +81,7 @@ def read(output: bytes, errors: bytes) -> Report:
         elif kind == "error":
             error = text(event.get("message")) or "an error"
     ended = used is not None
-    error = answers.one_line(_inner(error) or ("" if ended else answers.last_line(errors)))
+    error = answers.one_line(_inner(error) or ("" if ended else answers.error_line(errors)))
     return Report(
         reply=reply,
         session=session,
@@ -123,6 +123,7 @@ PRESET = Preset(
     arguments=_arguments,
     read=read,
     lines=_lines,
+    final=frozenset({"turn.completed", "turn.failed"}),
     status=("login", "status"),
     state=(".codex",),
     variables=_variables,

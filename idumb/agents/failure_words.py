@@ -33,7 +33,8 @@ _CODES_OF: Mapping[str, str] = {
     " permission_error unauthenticated",
     agent.UNKNOWN_MODEL: "model_not_found model_not_supported",
     agent.CONTEXT_EXHAUSTED: "context_length_exceeded model_max_prompt_tokens_exceeded request_too_large",
-    agent.OVER_BUDGET: "billing_error error_max_budget_usd error_max_turns insufficient_quota quota_exceeded",
+    agent.OVER_BUDGET: "billing_error error_max_budget_usd error_max_turns insufficient_quota"
+    " insufficient_user_quota quota_exceeded",
     agent.RATE_LIMITED: "overloaded_error rate_limit rate_limit_error rate_limit_exceeded rate_limited"
     " resource_exhausted usage_limit_reached",
     agent.NETWORK: "api_error internal server_error unavailable",
@@ -44,10 +45,11 @@ _CODES = {code: kind for kind, codes in _CODES_OF.items() for code in codes.spli
 _PHRASES: Mapping[str, str] = {
     agent.UNKNOWN_MODEL: r"""
         model_not_found | ModelNotFoundError | no\ such\ model$ | \bmodel\ not\ found:
-        | \bmodel\s[`'"]?[\w./:-]+[`'"]?\s(does\ not\ exist\ or|not\ found|is\ not\ supported\ when|may\ not\ exist)
+        | \bmodel\s[`'"]?[\w./:-]+[`'"]?\s(does\ not\ exist\b|not\ found|is\ not\ supported\ when|may\ not\ exist)
         | ['"]\ model\ is\ not\ supported\ when | ^requested\ entity\ was\ not\ found
         | ^models/[\w.:-]+\ is\ not\ found | selected\ model\ \([^)]*\).{0,40}not\ exist | not\ a\ valid\ model\ id
         | \bmodel\ .{0,80}from\ --model\ flag\ is\ not\ available | requested\ model\ .{0,80}\ does\ not\ exist
+        | requires\ a\ newer\ version\ of\ codex | \bis\ not\ available\ with\ the\ claude\ \w+\ plan
         | not_found_error.{0,30}model: | \binternal\ error:\ model:\ [\w./:-]+$
     """,
     agent.CONTEXT_EXHAUSTED: r"""
@@ -55,12 +57,12 @@ _PHRASES: Mapping[str, str] = {
         | input\ token\ count\ .{0,30}exceeds | prompt\ token\ count\ of\ .{0,20}exceeds | context_length_exceeded
         | maximum\ context\ length | \bexceeds?\ (the\ )?(model'?s?\ )?context\ (window|length|limit)
         | range\ of\ input\ length\ should\ be
-        | ran\ out\ of\ room\ in\ the\ model's\ context\ window | reached\ its\ maximum\ length
+        | ran\ out\ of\ room\ in\ the\ model's\ context\ window | reached\ its\ maximum\ length | output\ token\ maximum
     """,
     agent.OVER_BUDGET: r"""
-        insufficient_quota | credit\ balance\ is\ too\ low | exceeded\ your\ current\ quota | reached\ maximum\ budget
-        | insufficient\ balance | you\ have\ no\ quota | out\ of\ credits | token\ budget\ exhausted
-        | quota\ exceeded\.\ check\ your\ plan | to\ use\ codex\ with\ your\ chatgpt\ plan
+        insufficient_quota | credit\ balance\ (is\ )?too\ low | exceeded\ your\ current\ quota | no\ payment\ method
+        | reached\ maximum\ budget | insufficient\ balance | you\ have\ no\ quota | out\ of\ credits
+        | token\ budget\ exhausted | quota\ exceeded\.\ check\ your\ plan | to\ use\ codex\ with\ your\ chatgpt\ plan
         | reached\ your\ specified\ API\ usage\ limits
     """,
     agent.NOT_LOGGED_IN: r"""
@@ -68,15 +70,19 @@ _PHRASES: Mapping[str, str] = {
         | invalid\ (x-)?api[ -]key | (incorrect|missing)\ api\ key | api\ key\ (not\ valid|expired|is\ missing)
         | no\ api\ key\ (found|provided|set) | authentication\ required | failed\ to\ authenticate
         | (set\ an|invalid|no)\ auth(entication)?\ (method|type|info|information) | authentication_error
+        | no\ auth\ credentials\ found | OAuth\ token\ has\ (expired|been\ revoked)
+        | could\ not\ load\ (the\ default\ )?credentials | security\ token\ included\ in\ the\ request
         | log\ in\ to\ .{0,40}first | organization\ has\ been\ disabled | invalid\ (access|bearer)\ token
     """,
     agent.RATE_LIMITED: r"""
         rate_limit_error | exceed(ed)?\ (the|your)\ rate\ limit | rate\ limit\ (exceeded|reached) | too\ many\ requests
-        | overloaded_error | ^overloaded$ | overloaded\ errors$ | model\ is\ (overloaded|at\ capacity)
-        | usage\ limit\ reached | limit\ reached\ [·∙] | \bhit\ (your|a)\ ([\w.-]+\ ){0,2}limit\b
+        | overloaded_error | (^|API\ error:\ )overloaded$ | overloaded\ errors$ | model\ is\ (overloaded|at\ capacity)
+        | usage\ limit\ reached | limit\ reached\ [·∙] | \bhit\ (your|a)\ ([\w.'’-]+\ ){0,3}limit\b
+        | \byou(['’]ve|\ have)\ (reached|exceeded)\ your\ ([\w'’-]+\ ){0,3}(limit|quota)\b
+        | \byou\ have\ been\ rate[- ]limited | temporarily\ limiting\ requests | quota\ exceeded\ for\ quota\ metric
         | resource\ has\ been\ exhausted | exceeded\ retry\ limit,\ last\ status:\ 429 | experiencing\ high\ demand
-        | exhausted\ your\ (daily\ quota|capacity)\ on | no\ capacity\ available\ for\ model | too\ many\ tokens\ per
-        | free\ usage\ exceeded | daily\ quota\ has\ been\ reached | out\ of\ extra\ usage
+        | exhausted\ your\ (daily\ quota|capacity)\ on | no\ capacity\ available\ for\ model
+        | too\ many\ tokens(\ per|,\ please) | free\ usage\ exceeded | daily\ quota\ has\ been | out\ of\ extra\ usage
     """,
     agent.MALFORMED: r"""
         failed\ to\ (parse\ json|decode\ response) | unexpected\ token\ .{1,40}\ json
@@ -86,13 +92,16 @@ _PHRASES: Mapping[str, str] = {
         \bE(CONN(REFUSED|RESET|ABORTED)|NOTFOUND|TIMEDOUT|AI_AGAIN)\b | ConnectionRefused | \bfetch\ failed
         | socket\ hang\ up | (unable\ to|could\ not|cannot)\ connect\ to\ (the\ |local\ )?(API|server|model)
         | unable\ to\ connect\.\ is\ the\ computer | socket\ connection\ was\ closed | (first|signed)\ certificate
-        | (^|\ )connection\ error(\.|$) | error\ sending\ request | stream\ disconnected | stream\ closed\ before
+        | (^|[ (])connection\ error(\.|$) | error\ sending\ request | stream\ disconnected | stream\ closed\ before
+        | stream\ idle\ timeout | stalled\ mid-stream | connection\ refused | no\ such\ host
+        | failure\ in\ name\ resolution
         | network\ error:? | waiting\ for\ network | premature\ close | (^|error:\ )(terminated$|request\ timed\ out)
         | internal\ server\ error | server\ had\ an\ error | service\ unavailable | an\ internal\ error\ has\ occurred
         | connection\ to\ the\ API\ was\ lost | server-side\ issue | failed\ to\ get\ response\ from\ the\ AI\ model
     """,
     agent.DECLINED: r"""
-        content[_ ]filter | violates?\ .{0,30}usage\ polic(y|ies) | blocked\ by\ .{0,20}safety\ (filter|settings)
+        content[_ ]filter | violat(es?|ing)\ .{0,30}usage\ polic(y|ies) | blocked\ by\ .{0,20}safety\ (filter|settings)
+        | content\ was\ flagged\ for
     """,
 }
 _KINDS = {kind: re.compile(phrases, re.IGNORECASE | re.VERBOSE | re.MULTILINE) for kind, phrases in _PHRASES.items()}

@@ -75,13 +75,15 @@ class KnownAgent(Struct, frozen=True):
 class Preset(KnownAgent, frozen=True):
     """An agent with a report in a format of its own; its prompt is on standard input.
 
-    `read` parses standard output and standard error, `lines` says in short lines what one event of the output tells.
+    `read` parses standard output, and what it says besides events; `lines` says in short lines what one event of the
+    output tells. `final` are the types of the event that ends a report.
     With the arguments `status` its exit code says whether it is logged in. `in_sandbox` changes the arguments for a
     start in idumb's sandbox.
     """
 
     read: Callable[[bytes, bytes], Report] = lambda _output, _errors: Report()
     lines: Callable[[Mapping[str, Any]], Iterator[str]] = lambda _: iter(())
+    final: frozenset[str] = frozenset()
     status: tuple[str, ...] = ()
     in_sandbox: Callable[[Sequence[str]], Sequence[str]] = lambda arguments: arguments
 

@@ -6,14 +6,14 @@ Neither its exit nor its last message is proof: a success is a claim, as with ev
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping
 from importlib import import_module
 from types import MappingProxyType
-from typing import Any
+
+from msgspec.structs import replace
 
 from idumb.agents import answers
 from idumb.agents.adapter import Equipment
-from idumb.agents.answers import Ending, Report, last_line
+from idumb.agents.answers import Ending, Report
 from idumb.agents.known_agent import KnownProgram, Preset
 from idumb.agents.program import HOME, HOMES, InputFiles, of_process, scratch, write_input
 from idumb.agents.transcript import Transcript
@@ -25,8 +25,8 @@ from idumb.system import child_process
 from idumb.system.supervision import Captured
 
 _KEPT = 4 * 1024 * 1024
+_PLAIN = 4096
 _ASKED = 20.0  # seconds in which it says whether it is logged in
-_OF_WORK = frozenset({agent.CONTEXT_EXHAUSTED, agent.DECLINED, agent.OVER_BUDGET})
 
 
 class PresetAgent(KnownProgram):
@@ -54,24 +54,29 @@ class PresetAgent(KnownProgram):
 
     def _run(self, request: AgentRequest, hear: Hear | None) -> AgentResult:
         with self._inputs(request) as inputs:
-            kept = _Printed(self._transcript(request), self._preset.lines)
+            kept = _Printed(self._transcript(request), self._preset)
             finished = self._launched(
                 request,
                 inputs,
                 hear,
                 _schema(request, inputs),
                 in_sandbox=self._preset.in_sandbox,
+                reported=lambda: kept.reported,
                 stdin=request.prompt.encode("utf-8", "surrogateescape"),
                 sink=kept,
             )
         errors = finished.errors.head + finished.errors.tail if finished.errors is not None else b""
-        answer = self._preset.read(kept.whole(finished.output), errors)
-        return self._result(request, finished, kept, answer, errors)
+        return self._result(request, finished, kept, errors)
 
     def _result(
-        self, request: AgentRequest, finished: child_process.Finished, kept: _Printed, report: Report, errors: bytes
+        self, request: AgentRequest, finished: child_process.Finished, kept: _Printed, errors: bytes
     ) -> AgentResult:
-        ended = self._ending(finished, report, errors)
+        transcript = kept.close()
+        if kept.reported and finished.timed_out:  # it did not exit after its report
+            finished = replace(finished, timed_out=False, exit_code=0, signal=None, cause=None)
+        said = errors + b"\n" + kept.plain
+        report = self._preset.read(kept.whole(finished.output), said)
+        ended = self._ending(finished, report, answers.error_line(said), begun=kept.begun)
         if request.role == VALIDATOR and ended.outcome == outcome.COMPLETED:
             ended = answers.judged(report.reply)
         redact = self._redact
@@ -80,7 +85,7 @@ class PresetAgent(KnownProgram):
             message=redact(ended.message),
             session=agent.session_id(redact(report.session or "")),
             usage=report.usage,
-            transcript=kept.close(),
+            transcript=transcript,
             output=finished.output.text(redact) + (redact(errors.decode("utf-8", "backslashreplace"))),
             failure=ended.failure,
             reply=redact(report.reply),
@@ -88,22 +93,20 @@ class PresetAgent(KnownProgram):
             **of_process(finished),
         )
 
-    def _ending(self, finished: child_process.Finished, report: Report, errors: bytes) -> Ending:
-        """Return the worst of how it ended, its exit code and its report."""
+    def _ending(self, finished: child_process.Finished, report: Report, said: str, *, begun: bool) -> Ending:
+        """Return the worst of how it ended, its exit code and its report. Without any event it has not `begun`."""
         if words := finished.words():
             if finished.timed_out:
                 failure = report.failure or (agent.STALL if finished.limit == "idle" else None)
                 return Ending(outcome.TIMED_OUT, _joined(words, report.error if report.failure else ""), failure)
             return Ending(outcome.FAILED, words)
         exited = f"exit {finished.exit_code}" if finished.exit_code else ""
-        failure = report.failure
-        if failure is not None:
-            ended = outcome.FAILED if failure in _OF_WORK else outcome.ERRORED
-            return Ending(ended, _joined(report.error, exited), failure)
-        if exited or report.error:
-            return Ending(outcome.FAILED, _joined(exited, report.error or last_line(errors)))
+        if report.failure is not None or (exited and not begun):
+            return answers.failed(_joined(report.error, exited), report.failure or agent.MISSING)
+        if exited or (report.error and begun):
+            return answers.failed(_joined(exited, report.error or said), None)
         if not report.ended:
-            return Ending(outcome.ERRORED, f"{self.name} exited without its final report", agent.MALFORMED)
+            return answers.failed(_joined(f"{self.name} exited without its final report", said), agent.MALFORMED)
         denied = f"its permissions denied {wording.listed(report.denied)}" if report.denied else ""
         return Ending(outcome.COMPLETED, denied)
 
@@ -118,29 +121,38 @@ def _schema(request: AgentRequest, inputs: InputFiles) -> dict[str, str]:
 
 
 class _Printed:
-    """Receives the output: keeps its end, which contains the report, and writes what the agent does as it happens."""
+    """Receives the output: keeps its end, which contains the report, and writes what the agent does as it happens.
 
-    def __init__(self, transcript: Transcript, lines: Callable[[Mapping[str, Any]], Iterator[str]]) -> None:
+    `begun`: it has printed an event. `reported`: the last event ends the report. `plain` is the end of what it prints
+    besides events.
+    """
+
+    def __init__(self, transcript: Transcript, preset: Preset) -> None:
+        self.begun = self.reported = False
+        self.plain = b""
         self._transcript = transcript
-        self._lines = lines
+        self._preset = preset
         self._last = bytearray()
-        self._begun = bytearray()
+        self._rest = bytearray()
 
     def __call__(self, data: bytes) -> None:
         self._last += data
         if len(self._last) > 2 * _KEPT:
             del self._last[:-_KEPT]
-        *whole, self._begun = (self._begun[-_KEPT:] + data[-_KEPT:]).split(b"\n")
+        *whole, self._rest = (self._rest[-_KEPT:] + data[-_KEPT:]).split(b"\n")
         for line in whole:
             self._tell(bytes(line))
 
     def _tell(self, line: bytes) -> None:
         if not line.strip():
             return
-        events = list(answers.objects(line))
-        words = [each for event in events for each in self._lines(event)]
-        for each in words if events else [line.decode("utf-8", "replace")]:
-            self._transcript.line(each)
+        event = next(answers.objects(line), None)
+        if event is None:
+            self.plain = (self.plain + b"\n" + line)[-_PLAIN:]
+        else:
+            self.begun, self.reported = True, event.get("type") in self._preset.final
+        for words in [line.decode("utf-8", "replace")] if event is None else self._preset.lines(event):
+            self._transcript.line(words)
 
     def whole(self, output: Captured) -> bytes:
         """Return the output, or its beginning and end if it is long."""
@@ -149,7 +161,7 @@ class _Printed:
         return output.head[: output.head.rfind(b"\n") + 1] + bytes(self._last)
 
     def close(self) -> str | None:
-        self._tell(bytes(self._begun))
+        self._tell(bytes(self._rest))
         return self._transcript.close()
 
 

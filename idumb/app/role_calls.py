@@ -65,8 +65,9 @@ def no_answer(services: Services, role: str, result: AgentResult, go_on: Action)
     if result.failure is not None:
         filled = services.settings.role(role)
         binding = services.settings.bindings.get(filled.binding or "")
-        argv = binding.argv if binding else ()
-        why = failures.failure_message(result.failure, filled.binding or role, argv, result.message, str(go_on))
+        name = filled.binding or role
+        program = binding.program if binding else name
+        why = failures.failure_message(result.failure, name, program, result.message, str(go_on))
         return f"role.{why.kind}", f"The {role} did not answer: {why.message}", why.next_step
     completed = result.outcome == outcome.COMPLETED
     code = MALFORMED if completed else result.outcome.replace("_", "-")

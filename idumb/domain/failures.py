@@ -60,7 +60,7 @@ class Kind(NamedTuple):
     @property
     def remedy(self) -> str:
         """Return what happened and what fixes it, for a person who looks at the failed task later."""
-        fix = self.fix.format(install="Install its program", login="Start it once and log in")
+        fix = self.fix.format(install="Install or update its program", login="Start it once and log in")
         what = self.says if self.says[:1].isupper() else f"The agent {self.says}"
         return f"{what}: {fix[0].lower()}{fix[1:]}." if fix else ""
 
@@ -161,14 +161,13 @@ class FailureMessage(Struct, frozen=True):
         return f"{self.fix}, then {self.command}" if self.command else self.fix
 
 
-def failure_message(kind: str, name: str, argv: Sequence[str], message: str, go_on: str) -> FailureMessage:
+def failure_message(kind: str, name: str, program: str, message: str, go_on: str) -> FailureMessage:
     """Return the message.
 
-    `argv` is what the binding `name` starts, `message` the agent's own words, `go_on` the next command.
+    `program` is what the binding `name` starts, `message` the agent's own words, `go_on` the next command.
     """
     row = KINDS[kind]
-    program = argv[0].rsplit("/", 1)[-1] if argv else name
-    install = f"Install it: {known}" if (known := install_command(program)) else f"Install {program}"
+    install = f"Install or update it: {known}" if (known := install_command(program)) else f"Install {program}"
     fix = f"{row.fix.format(install=install, login=how_to_log_in(program))}, then {go_on}"
     return FailureMessage(kind, f"{name} {row.says}" + (f": {message}" if message else ""), fix)
 

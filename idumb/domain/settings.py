@@ -81,6 +81,11 @@ class Binding(Struct, frozen=True):
     limits: Limits | None = None
     model: str | None = None
 
+    @property
+    def program(self) -> str:
+        """The name of the program that it starts; that of its adapter if it names none."""
+        return self.argv[0].rsplit("/", 1)[-1] if self.argv else self.adapter
+
 
 class RoleSettings(Struct, frozen=True):
     """How a role is filled: the name of a binding, and values that override the binding's.

@@ -18,6 +18,8 @@ EXTERNAL = "external"
 WALL = "wall"
 IDLE = "idle"
 
+LINGER = 30.0  # seconds of silence in which an agent has to end after its final report
+
 WINDOW = 2.0  # seconds over which CPU use is measured
 BUSY = 0.25  # cores; less is bookkeeping
 _LEAST_FREE = 0.01  # share of the machine's memory
@@ -40,7 +42,7 @@ class TimeLimits:
         self.expired = ""
         self.cause = Cause()
         self._deadline = None if timeout is None else started + timeout
-        self._idle = idle_timeout
+        self._allowed = self._idle = idle_timeout
         self._worked = started
         self._agent = agent
         self._waits = False
@@ -48,12 +50,13 @@ class TimeLimits:
         self._window = min(WINDOW, min(spans, default=0.0) / 2)
         self._before: Sample | None = None
 
-    def report(self, *, spoke: bool, waits: bool) -> None:
-        """Record the process's own report: new content, or that it is waiting.
+    def report(self, *, spoke: bool, waits: bool, done: bool) -> None:
+        """Record the process's own report: new content, that it is waiting, or that it is done.
 
-        Neither counts as silence. Waiting does not extend the total limit.
+        The first two do not count as silence. Waiting does not extend the total limit.
         """
         self._waits = waits
+        self._idle = min(LINGER, self._allowed) if done and self._allowed is not None else self._allowed
         if spoke or waits:
             self._worked = time.monotonic()
 

@@ -110,9 +110,9 @@ def agent_failure(context: RunContext, name: str, result: agent.AgentResult) -> 
     if result.failure is None:
         return None
     binding = context.services.settings.bindings.get(name)
-    argv = binding.argv if binding is not None else ()
+    program = binding.program if binding is not None else name
     retry = f"idumb {failures.kind(result.failure).again} {context.contract.phase}"
-    return failures.failure_message(result.failure, name, argv, result.message, retry)
+    return failures.failure_message(result.failure, name, program, result.message, retry)
 
 
 def make_request(

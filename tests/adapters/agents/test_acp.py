@@ -196,7 +196,7 @@ def test_claude_code_gets_any_model_id_with_the_session(tmp_path: Path) -> None:
         (("error", "-32000", "who are you"), outcome.ERRORED, agent.NOT_LOGGED_IN, "who are you"),
         (("locked",), outcome.ERRORED, agent.NOT_LOGGED_IN, "Authentication required"),
         (("future",), outcome.FAILED, agent.MALFORMED, "version 2"),
-        (("die",), outcome.ERRORED, agent.MALFORMED, "out of luck"),
+        (("die",), outcome.FAILED, agent.MALFORMED, "out of luck"),
         (("junk", "say", "fine"), outcome.COMPLETED, None, ""),
         (("ask", "fs/read_text_file"), outcome.COMPLETED, None, ""),
     ],

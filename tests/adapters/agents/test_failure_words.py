@@ -33,6 +33,8 @@ HARMLESS = (
     "credit_card.py:402: E501 line too long",
     "Database migration complete.",
     "Error: model: required",
+    "the buffer has reached its size limit",
+    "users who exceeded their quota get an email",
 )
 
 
@@ -80,6 +82,13 @@ REPORTED = {
         You've hit your session limit · resets 8:30pm (Asia/Tokyo)
         You've hit your limit · resets 3pm (UTC)
         5-hour limit reached ∙ resets 2pm
+        You've hit your org's monthly spend limit · run /usage-credits to raise it
+        You've reached your weekly rate limit. Please wait for your limit to reset on April 20, 2026 at 2:00 AM.
+        Sorry, you have been rate-limited. Please wait 2 minutes before trying again.
+        API Error: Server is temporarily limiting requests (not your usage limit) · Rate limited
+        API Error: Overloaded
+        Quota exceeded for quota metric 'Gemini 2.5 Pro Requests' and limit 'Requests per day per user per tier'
+        ThrottlingException: Too many tokens, please wait before trying again.
         API Error: Repeated 529 Overloaded errors
         You've hit your usage limit for gpt-5.3-codex-spark. Switch to another model now, or try again at 2:57 PM.
         Selected model is at capacity. Please try a different model.
@@ -95,12 +104,19 @@ REPORTED = {
         API Error: 400 {"error":{"type":"x","message":"You have reached your specified API usage limits."}}
         Quota exceeded. Check your plan and billing details.
         shared rollout token budget exhausted
+        Credit balance too low · Add funds: https://example.org/billing
+        API Error: 403 {"error":{"code":"insufficient_user_quota","message":"remaining: $0.000000"}}
+        No payment method. Add a payment method here: https://example.org/billing
         Error: CAPIError: 402 {"error":{"message":"You have no quota","code":"quota_exceeded"}}
         Internal error Insufficient balance. Manage your billing here: https://example.org
     """,
     agent.NOT_LOGGED_IN: """
         Failed to authenticate: OAuth session expired and could not be refreshed
         Your access token could not be refreshed. Please log out and sign in again.
+        OAuth token has been revoked. Please obtain a new token.
+        Error: AI_APICallError: No auth credentials found
+        Error: Could not load the default credentials. Browse to https://example.org for more information.
+        The security token included in the request is expired
         Internal error 401 invalid access token or token expired
         [{"error":{"code":400,"message":"API key expired. Please renew the API key.","status":"INVALID_ARGUMENT"}}]
         Error: 401 unauthorized: AuthenticateToken authentication failed
@@ -108,17 +124,30 @@ REPORTED = {
     agent.UNKNOWN_MODEL: """
         unexpected status 400 Bad Request: {"detail":"The 'gpt-9' model is not supported when using Codex with it."}
         Error: CAPIError: 400 {"error":{"message":"The requested model is not it.","code":"model_not_supported"}}
+        The 'gpt-9' model requires a newer version of Codex. Please upgrade to the latest app or CLI and try again.
+        unexpected status 404 Not Found: The model `o9` does not exist
+        Claude Opus is not available with the Claude Pro plan.
         {"error":{"code":404,"message":"Requested entity was not found.","status":"NOT_FOUND"}}
     """,
     agent.CONTEXT_EXHAUSTED: """
         API Error: 400 {"error":{"message":"input length and `max_tokens` exceed context limit: 190000 + 32000"}}
         Internal error <400> InternalError.Algo.InvalidParameter: Range of input length should be [1, 983616]
+        API Error: Claude's response exceeded the 32000 output token maximum.
         Error: CAPIError: 400 {"error":{"message":"prompt token count of 130000 exceeds the limit of 128000"}}
+    """,
+    agent.DECLINED: """
+        Your prompt was flagged as potentially violating our usage policy.
+        This content was flagged for possible cybersecurity risk. If this seems wrong, try rephrasing your request.
     """,
     agent.NETWORK: """
         API Error: Request timed out. Check your internet connection and proxy settings
         API Error: The socket connection was closed unexpectedly.
         API Error: terminated
+        API Error: Stream idle timeout - partial response received
+        API Error: Response stalled mid-stream. The response above may be incomplete.
+        httpx.ConnectError: [Errno -3] Temporary failure in name resolution
+        dial tcp: lookup api.example.com: no such host
+        [Errno 111] Connection refused
         API Error: unable to verify the first certificate
         Internal error 503 status code (no body)
         Error: Failed to get response from the AI model; retried 5 times. Last error: Unknown error

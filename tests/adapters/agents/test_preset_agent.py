@@ -19,6 +19,7 @@ from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
 from idumb.domain.plans import plan
 from idumb.domain.settings import Binding
+from idumb.system import stalls
 from tests.support import programs
 from tests.support.cases import every
 from tests.support.equipment import equipped
@@ -123,6 +124,10 @@ def test_an_agent_may_be_silent_for_minutes_but_not_an_hour(tmp_path: Path) -> N
     assert played(tmp_path, says()).capabilities.idle_timeout == 15 * 60
 
 
+REFUSES = "printf \"error: unexpected argument '--new' found\\n\\nUsage: claude\\n\\nFor more, try '--help'.\\n\" >&2"
+BEGUN = f"echo '{json.dumps({'type': 'system', 'subtype': 'init'})}'"
+
+
 @every(
     "script, ended, failure, words",
     [
@@ -134,12 +139,17 @@ def test_an_agent_may_be_silent_for_minutes_but_not_an_hour(tmp_path: Path) -> N
             agent.CONTEXT_EXHAUSTED,
             "Prompt is too long",
         ),
-        (says(is_error=True, subtype="error_max_budget_usd"), outcome.FAILED, agent.OVER_BUDGET, ""),
+        (says(is_error=True, subtype="error_max_budget_usd"), outcome.ERRORED, agent.OVER_BUDGET, ""),
         (says(is_error=True, result="no idea"), outcome.FAILED, None, "no idea"),
-        (says(is_error=True, result="what", api_error_status=404), outcome.ERRORED, agent.MALFORMED, "what"),
+        (says(is_error=True, result="what", api_error_status=404), outcome.FAILED, agent.MALFORMED, "what"),
         (says() + "; exit 3", outcome.FAILED, None, "exit 3"),
-        ("echo hello", outcome.ERRORED, agent.MALFORMED, "without its final report"),
-        ('echo \'{"type": "result"\'', outcome.ERRORED, agent.MALFORMED, "without its final report"),
+        ("echo hello", outcome.FAILED, agent.MALFORMED, "without its final report; hello"),
+        ("echo Invalid API key", outcome.ERRORED, agent.NOT_LOGGED_IN, "Invalid API key"),
+        ("echo It is over. Not logged in. >&2; exit 1", outcome.ERRORED, agent.NOT_LOGGED_IN, "Not logged in"),
+        ('echo "You\'ve hit your limit"; exit 1', outcome.ERRORED, agent.RATE_LIMITED, "You've hit your limit"),
+        (f"{REFUSES}; exit 2", outcome.ERRORED, agent.MISSING, "error: unexpected argument '--new' found; exit 2"),
+        (f"{BEGUN}; echo 'Error: odd' >&2; exit 1", outcome.FAILED, None, "exit 1; Error: odd"),
+        ('echo \'{"type": "result"\'', outcome.FAILED, agent.MALFORMED, "without its final report"),
         ("echo 'connect ECONNREFUSED' >&2; exit 1", outcome.ERRORED, agent.NETWORK, "ECONNREFUSED"),
         ("kill -9 $$", outcome.FAILED, None, "signal 9"),
     ],
@@ -163,6 +173,16 @@ def test_a_silent_agent_is_stopped(tmp_path: Path) -> None:
     result = run(tmp_path, f"echo '{json.dumps(retry)}'; exec sleep 60", idle_timeout=0.3)
     assert (result.outcome, result.failure) == (outcome.TIMED_OUT, agent.RATE_LIMITED)
     assert run(tmp_path, "exec sleep 60", idle_timeout=0.3).failure == agent.STALL
+
+
+def test_an_agent_that_does_not_exit_after_its_report_is_ended_and_its_report_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stalls, "LINGER", 0.3)
+    result = run(tmp_path, f"{says()}; exec sleep 60", idle_timeout=60)
+    assert (result.outcome, result.message, result.cause) == (outcome.COMPLETED, "", None)
+    more = run(tmp_path, f"{says()}; {BEGUN}; exec sleep 60", idle_timeout=1)
+    assert (more.outcome, more.failure) == (outcome.TIMED_OUT, agent.STALL)
 
 
 def test_denied_permissions_are_reported(tmp_path: Path) -> None:

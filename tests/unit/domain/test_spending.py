@@ -8,7 +8,7 @@ from idumb.domain.agent import FAILURES, Usage
 from idumb.domain.failures import KINDS, failure_message
 from idumb.domain.runs import spending
 from idumb.domain.runs.spending import Spent
-from idumb.domain.settings import Ceiling
+from idumb.domain.settings import Binding, Ceiling
 from tests.support.cases import every
 
 
@@ -72,11 +72,15 @@ def test_every_failure_has_a_next_step() -> None:
     """R-ADAPT-3."""
     assert set(FAILURES) <= KINDS.keys()
     for kind in FAILURES:
-        message = failure_message(kind, "coder", ["/usr/bin/claude", "-p"], "its own words", "idumb resume 1")
+        message = failure_message(kind, "coder", "claude", "its own words", "idumb resume 1")
         assert message.message.startswith("coder ")
         assert message.message.endswith(": its own words")
         assert message.next_step.endswith("idumb resume 1")
         assert "$" not in message.next_step
-    assert "npm install -g @anthropic-ai/claude-code" in failure_message("missing", "c", ["claude"], "", "x").next_step
-    assert "Install mytool" in failure_message("missing", "c", ["mytool"], "", "x").next_step
-    assert "codex login" in failure_message("not-logged-in", "c", ["codex"], "", "x").next_step
+    assert "npm install -g @anthropic-ai/claude-code" in failure_message("missing", "c", "claude", "", "x").next_step
+    assert "Install mytool" in failure_message("missing", "c", "mytool", "", "x").next_step
+    assert (Binding("c", "claude").program, Binding("c", "acp", ("/opt/mytool", "--acp")).program) == (
+        "claude",
+        "mytool",
+    )
+    assert "codex login" in failure_message("not-logged-in", "c", "codex", "", "x").next_step
