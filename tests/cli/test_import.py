@@ -134,6 +134,20 @@ def test_a_source_stays_in_the_format_and_list_that_it_was_imported_in(project: 
     assert (other.error["code"], other.error["hint"]) == ("import.other-format", f"idumb import {SOURCE}")
 
 
+def test_a_source_that_moved_updates_its_plan_and_another_one_gets_its_own(project: Project) -> None:
+    assert project.quick("import", "specs/001-shop", "--to", "7", "--json").code == 0
+    old, new = project.folder / SOURCE, project.folder / "archive/tasks.md"
+    new.parent.mkdir()
+    new.write_text(TASKS.replace("- [ ] T002", "- [x] T002"), encoding="utf-8")
+    assert project.quick("import", "archive", "--to", "8", "--json").data["path"] == ".planning/phases/8/01-PLAN.md"
+    (project.folder / ".planning/phases/8/01-PLAN.md").unlink()
+    old.unlink()
+    moved = project.quick("import", "archive", "--yes", "--json")
+    assert (moved.data["path"], moved.data["changes"]) == (PLAN, ["T7-02 has another mark in the source"])
+    new.write_text(TASKS.replace("`b", "`c"), encoding="utf-8")  # half of it is another plan
+    assert project.quick("import", "archive", "--to", "8", "--json").data["path"] == ".planning/phases/8/01-PLAN.md"
+
+
 def test_items_that_moved_keep_their_own_files_and_checks(project: Project) -> None:
     place = project.folder / "TODO.md"
     place.write_text("- [ ] Make a\n- [ ] Make b\n", encoding="utf-8")

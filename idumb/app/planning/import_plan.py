@@ -24,8 +24,8 @@ from idumb.domain.errors import InputError, Refusal
 from idumb.domain.finding import errors
 from idumb.domain.plans import imported
 from idumb.domain.plans.imported import Target
-from idumb.domain.plans.plan import STRICT, Plan
-from idumb.domain.plans.source_tasks import SourcePlan
+from idumb.domain.plans.plan import SOURCE_DIGEST, STRICT, Plan
+from idumb.domain.plans.source_tasks import SOURCE_ID, SourcePlan
 
 _MARK = b"\nx-source:"
 
@@ -61,7 +61,8 @@ def _found(services: Services, request: Request) -> tuple[SourcePlan, Imported |
     known = plans(services)
     kind = request.kind or next((each.tool for each in known if each.path == request.path), None)
     source = services.plans.source(request.path, kind, request.tag)
-    earlier = next((each for each in known if (each.path, each.tag) == (source.path, source.tag)), None)
+    own = next((each for each in known if (each.path, each.tag) == (source.path, source.tag)), None)
+    earlier = own or next((each for each in known if _is_moved(services, each, source)), None)
     if earlier is None or earlier.tool == source.kind:
         return source, earlier
     if request.kind is None:  # a folder was named, and its file was recognized as something else
@@ -72,6 +73,15 @@ def _found(services: Services, request: Request) -> tuple[SourcePlan, Imported |
         hint=Action.of("import", request.path),
         details={"path": earlier.plan.path, "tool": earlier.tool},
     )
+
+
+def _is_moved(services: Services, earlier: Imported, source: SourcePlan) -> bool:
+    """Whether the file of an import is gone, and most of its tasks are in the source as they were."""
+    now = {(task.id, task.digest()) for task in source.tasks}
+    tasks = [task.extra for task in earlier.plan.tasks if SOURCE_ID in task.extra]
+    same = [said for said in tasks if (said[SOURCE_ID], str(said.get(SOURCE_DIGEST)).partition("-")[0]) in now]
+    is_other = (earlier.tool, earlier.tag) != (source.kind, source.tag) or len(same) * 2 <= len(tasks)
+    return not is_other and not services.named_files.existing([earlier.path])
 
 
 def plans(services: Services) -> tuple[Imported, ...]:

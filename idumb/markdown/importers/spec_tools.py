@@ -186,8 +186,9 @@ def _spec_kitty(file: SourceFile, near: Near) -> SourcePlan:
     for id in () if alone else events.keys() - {bare_id(task.id) for task in tasks}:
         lane, (log, line, name) = events[id]
         log.note(line, f"the lane {lane} of {name}, no task of this source")
-    title = tasks[0].title if alone else file.outline.title or file.path
-    return SourcePlan(SPEC_KITTY.kind, file.path, title, title, tuple(tasks))
+    path = re.sub(r"wps\.yaml\Z", "tasks.md", file.path)  # which spec-kitty makes of it later
+    title = tasks[0].title if alone else file.outline.title or path
+    return SourcePlan(SPEC_KITTY.kind, path, title, title, tuple(tasks))
 
 
 def _section(file: SourceFile, heading: Entry, id: str, title: str, own: SourceTask | None, lane: str) -> SourceTask:
