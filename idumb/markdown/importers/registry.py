@@ -118,7 +118,7 @@ def _unknown(path: str, why: str, way: str = "") -> InputError:
 
 _BOARDS = ("../config.y*ml", *("../" * up + "backlog.config.yml" for up in range(1, 5)))
 _KITTY = ("tasks/**/*.md", "wps.yaml", "meta.json", "status.json", "*.jsonl", "../*.jsonl")
-_BESIDE = ("proposal.md", "*SUMMARY.md", *_KITTY, "config.y*ml", *_BOARDS)
+_BESIDE = ("proposal.md", ".openspec.yaml", "*SUMMARY.md", *_KITTY, "config.y*ml", *_BOARDS)
 
 
 class FilesOnDisk(UserDict[str, str]):

@@ -117,6 +117,8 @@ def _openspec(file: SourceFile, near: Near) -> SourcePlan:
         tasks.append(file.task(item, id, _closed(title), about, after, ORDER, items.keys()))
     change = _CHANGE.search(file.path)
     title = change[1].replace("-", " ") if change else file.path
+    for own in near(".openspec.yaml"):
+        own.lists_unread = True
     why = next((_why(proposal.text) for proposal in near("proposal.md")), "")
     return SourcePlan(OPENSPEC.kind, file.path, title, why or title, tuple(tasks))
 
@@ -287,9 +289,9 @@ def _events(logs: list[SourceFile]) -> dict[str, tuple[str, tuple[SourceFile, in
     """Return the latest lane of each package, which is stronger than what files say, with its log, line and id.
 
     git merges logs line by line, so spec-kitty orders events by their time too. At one time, what a reviewer sent back
-    comes last.
+    comes last. What they say of parts of an open package is listed.
     """
-    events = []
+    events, parts = [], []
     for file in logs:
         for number, line in enumerate(file.text.split("\n"), 1):
             try:
@@ -297,12 +299,21 @@ def _events(logs: list[SourceFile]) -> dict[str, tuple[str, tuple[SourceFile, in
             except ValueError:
                 file.note(number, f"no event: {line[:60]}")
                 continue
-            if isinstance(event, dict) and {"wp_id", "to_lane"} <= event.keys():
+            event = event if isinstance(event, dict) else {}
+            delta = event.get("delta")
+            if isinstance(delta, dict) and isinstance(parts_of := delta.get("subtasks"), dict):
+                said = ", ".join(f"{name} {state}" for name, state in parts_of.items())
+                parts.append((str(event.get("wp_id")), said, file, number))
+            elif {"wp_id", "to_lane"} <= event.keys():
                 id, lane, before = (str(event.get(name)) for name in ("wp_id", "to_lane", "from_lane"))
                 is_back = lane == "in_progress" and before in ("in_review", "for_review")
                 order = str(event.get("at", "")), is_back, str(event.get("event_id", ""))
                 events.append((order, bare_id(id), (lane.casefold(), (file, number, id))))
-    return {id: said for _, id, said in sorted(events, key=lambda event: event[0])}
+    latest = {id: said for _, id, said in sorted(events, key=lambda event: event[0])}
+    for id, said, file, number in parts:
+        if latest.get(bare_id(id), ("",))[0] not in _DONE:
+            file.note(number, f"parts of {id}: {said}")
+    return latest
 
 
 SPEC_KITTY = Format("spec-kitty", bare_id, _is_spec_kitty, _spec_kitty)
