@@ -164,33 +164,47 @@ def _spec_kitty(file: SourceFile, near: Near) -> SourcePlan:
     """Read the packages of `tasks.md`, with what other files say of them; packages that only those have come last."""
     file.references, alone = _KITTY_REFERENCES, _is_prompt(file)
     events = _events([*near(_EVENTS), *near(f"../{_EVENTS}")])
-    lanes = {id: lane for id, (lane, _) in events.items()}
-    for other in () if events else (*near("meta.json"), *near("status.json")):
+    lanes = {id: event["to_lane"].casefold() for id, event, _, _ in events if "to_lane" in event}
+    for other in () if lanes else (*near("meta.json"), *near("status.json")):
         for said in _ELSEWHERE.finditer(other.text):
             other.note(other.source.line_number(said.start()), f"lanes that no event here tells: {said[0]}")
-    own: dict[str, tuple[SourceTask, str]] = {}
-    for each in [file] if alone else [*near("tasks/**.md"), *near("wps.yaml")]:
-        for package in _packages(each):
-            id = bare_id(package.id)
-            first, lane = own.get(id) or (package, lanes.get(id) or _lane(each, package))
-            if first is not package and (_is_prompt(each) or first.path == each.path):
-                each.note(package.line, f"another package {package.id}")
-            needs, files = tuple(dict.fromkeys((*first.needs, *package.needs))), first.files or package.files
-            own[id] = replace(first, needs=needs, files=files, done=lane in _DONE), lane
+    own = _described([file] if alone else [*near("tasks/**.md"), *near("wps.yaml")], lanes)
     tasks = []
     for heading in () if alone else file.outline.headings:
         match = _PACKAGE.match(heading.text)
         if match is not None and not any(_PACKAGE.match(above.text) for above in heading.path):
             id = match[1] or f"WP{int(match[2]):02d}"
-            task, lane = own.pop(bare_id(id), (None, lanes.get(bare_id(id), "")))
+            task, lane = own.pop(bare_id(id), None), lanes.get(bare_id(id), "")
             tasks.append(_section(file, heading, id, match[3].strip("* "), task, lane))
-    tasks += [task for task, _ in own.values()]
-    for id in () if alone else events.keys() - {bare_id(task.id) for task in tasks}:
-        lane, (log, line, name) = events[id]
-        log.note(line, f"the lane {lane} of {name}, no task of this source")
+    tasks += own.values()
+    known, last = (
+        {bare_id(task.id) for task in tasks},
+        {id: line for id, event, _, line in events if "to_lane" in event},
+    )
+    for id, event, log, line in events:
+        lane = lanes.get(id, "")
+        if "to_lane" not in event and lane not in _DONE and id in known:
+            log.note(line, f"parts of {event['wp_id']}")
+        elif line == last.get(id) and (lane not in _LANES if id in known else not alone):
+            log.note(line, f"the lane {lane} of {event['wp_id']}")
     path = re.sub(r"wps\.yaml\Z", "tasks.md", file.path)  # which spec-kitty makes of it later
     title = tasks[0].title if alone else file.outline.title or path
     return SourcePlan(SPEC_KITTY.kind, path, title, title, tuple(tasks))
+
+
+def _described(files: list[SourceFile], lanes: dict[str, str]) -> dict[str, SourceTask]:
+    """Return the packages of prompt files and of the manifest, and add their lanes to those of the events."""
+    own: dict[str, SourceTask] = {}
+    for file in files:
+        for package in _packages(file):
+            first = own.setdefault(id := bare_id(package.id), package)
+            if first is package:
+                lanes[id] = lanes.get(id) or _lane(file, package)
+            elif _is_prompt(file) or first.path == file.path:
+                file.note(package.line, f"another package {package.id}")
+            needs, claimed = tuple(dict.fromkeys((*first.needs, *package.needs))), first.files or package.files
+            own[id] = replace(first, needs=needs, files=claimed, done=lanes[id] in _DONE)
+    return own
 
 
 def _section(file: SourceFile, heading: Entry, id: str, title: str, own: SourceTask | None, lane: str) -> SourceTask:
@@ -200,8 +214,6 @@ def _section(file: SourceFile, heading: Entry, id: str, title: str, own: SourceT
     all its boxes.
     """
     file.take(heading)
-    if own is None and lane not in _LANES:
-        file.note(heading.line, f"the lane {lane} of {id}")
     _use_own(file, outline.span(heading), id)
     boxes = [item for item in file.outline.items if heading.line < item.line < heading.end and item.mark is not None]
     about, needs = file.outline.text(heading.line + 1, heading.end), _stated(file, heading)
@@ -285,13 +297,13 @@ def _use_own(file: SourceFile, lines: Iterable[int], id: str) -> None:
             file.use(n, signs.MENTION, signs.TASK)
 
 
-def _events(logs: list[SourceFile]) -> dict[str, tuple[str, tuple[SourceFile, int, str]]]:
-    """Return the latest lane of each package, which is stronger than what files say, with its log, line and id.
+def _events(logs: list[SourceFile]) -> list[tuple[str, dict[str, str], SourceFile, int]]:
+    """Return the package, the event, its log and its line, the latest last: a lane there is stronger than in files.
 
     git merges logs line by line, so spec-kitty orders events by their time too. At one time, what a reviewer sent back
-    comes last. What they say of parts of an open package is listed.
+    comes last.
     """
-    events, parts = [], []
+    events = []
     for file in logs:
         for number, line in enumerate(file.text.split("\n"), 1):
             try:
@@ -299,21 +311,12 @@ def _events(logs: list[SourceFile]) -> dict[str, tuple[str, tuple[SourceFile, in
             except ValueError:
                 file.note(number, f"no event: {line[:60]}")
                 continue
-            event = event if isinstance(event, dict) else {}
-            delta = event.get("delta")
-            if isinstance(delta, dict) and isinstance(parts_of := delta.get("subtasks"), dict):
-                said = ", ".join(f"{name} {state}" for name, state in parts_of.items())
-                parts.append((str(event.get("wp_id")), said, file, number))
-            elif {"wp_id", "to_lane"} <= event.keys():
-                id, lane, before = (str(event.get(name)) for name in ("wp_id", "to_lane", "from_lane"))
-                is_back = lane == "in_progress" and before in ("in_review", "for_review")
-                order = str(event.get("at", "")), is_back, str(event.get("event_id", ""))
-                events.append((order, bare_id(id), (lane.casefold(), (file, number, id))))
-    latest = {id: said for _, id, said in sorted(events, key=lambda event: event[0])}
-    for id, said, file, number in parts:
-        if latest.get(bare_id(id), ("",))[0] not in _DONE:
-            file.note(number, f"parts of {id}: {said}")
-    return latest
+            if isinstance(event, dict) and "wp_id" in event and ("to_lane" in event or "subtasks" in line):
+                said = {name: str(value) for name, value in event.items()}
+                is_back = said.get("to_lane") == "in_progress" and said.get("from_lane") in ("in_review", "for_review")
+                order = said.get("at", ""), is_back, said.get("event_id", "")
+                events.append((order, (bare_id(said["wp_id"]), said, file, number)))
+    return [event for _, event in sorted(events, key=lambda row: row[0])]
 
 
 SPEC_KITTY = Format("spec-kitty", bare_id, _is_spec_kitty, _spec_kitty)
