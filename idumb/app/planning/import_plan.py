@@ -115,8 +115,7 @@ def _written(services: Services, request: Request, source: SourcePlan) -> Result
     text = imported.text(source, target)
     draft = draft_plan.judge(services, file, text)
     _require_readable(draft, source)
-    with operation.owned(services, "import") as owned:
-        owned.record()
+    with operation.recorded(services, "import"):
         draft_plan.write(services, draft)
     data = _data(source, target, draft)
     return Result({**data, "written": True, "changes": [], "diff": "", "next": [Action.of("check-plan", where.phase)]})
@@ -140,12 +139,8 @@ def _location(services: Services, request: Request, source: SourcePlan) -> Phase
 def _require_readable(draft: Draft, source: SourcePlan) -> None:
     """Refuse to write a text that idumb could not read again. What a person must add is no obstacle."""
     if draft.parsed.plan is None:
-        raise InputError(
-            "import.cannot-write",
-            f"{source.path} cannot be written as a plan; nothing was written.",
-            findings=errors(draft.parsed.findings),
-            hint=Action.of("help", "other-formats"),
-        )
+        why, found = f"{source.path} cannot be written into {draft.path}.", errors(draft.parsed.findings)
+        raise InputError("import.cannot-write", why, findings=found, hint=f"Correct {draft.path}")
 
 
 def _data(source: SourcePlan, target: Target, draft: Draft) -> dict[str, Any]:
@@ -220,8 +215,7 @@ def _updated(services: Services, request: Request, source: SourcePlan, earlier: 
 
 def _write(services: Services, plan: Plan, before: str, text: str) -> None:
     """Write the changed plan. A run that cannot adopt it, because something must be added first, waits for `amend`."""
-    with operation.owned(services, "import") as owned:
-        owned.record()
+    with operation.recorded(services, "import"):
         if services.plans.read(plan.path) != _bytes(before):
             raise Refusal(
                 "import.changed",

@@ -87,8 +87,7 @@ def create(services: Services, request: NewPlan, shipped: Shipped, read: Read | 
     }
     if not draft.legal:
         return draft_plan.illegal(data, f"The plan would not be valid, so {file.path} was not written.")
-    with operation.owned(services, "plan new") as owned:
-        owned.record()
+    with operation.recorded(services, "plan new"):
         draft_plan.write(services, draft)
     ways = [Action.of("execute-phase", where.phase), Action.of("check-plan", where.phase)]
     return Result({**data, "written": True, "next": ways})
@@ -206,8 +205,7 @@ def _written(services: Services, contract: Contract, plan: Plan, text: str, data
         return draft_plan.illegal(data, f"The phase would not be valid with the new task; {plan.path} was not changed.")
     approval = phase_grants.newest_approval(services, contract)
     contract_versions.require_file(services, plan.path, contract.phase)
-    with operation.owned(services, "plan add-task") as owned:
-        owned.record()
+    with operation.recorded(services, "plan add-task"):
         contract_versions.require_bytes(contract, services.plans.plans(contract.folder))
         services.files.write_source(plan.path, changed)
         services.trees.force((plan.path,))

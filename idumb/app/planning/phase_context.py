@@ -141,15 +141,14 @@ def add_phase(services: Services, title: str, goal: str, after: str | None = Non
     if not words:
         options = ("--add", "TITLE") if after is None else ("--add", "TITLE", "--after", after)
         raise InputError("roadmap.no-title", "A phase needs a title.", hint=Action("roadmap", options))
-    with operation.owned(services, "roadmap") as owned:
-        predecessor = None if after is None else locate(services, after).phase
-        if predecessor is not None and any(_NUMBER.fullmatch(part) is None for part in predecessor.split(".")):
-            raise InputError(
-                "roadmap.no-number",
-                f"Phase {predecessor} is not numbered like a roadmap phase, so no phase can follow it.",
-                hint=Action("roadmap"),
-            )
-        owned.record()
+    predecessor = None if after is None else locate(services, after).phase
+    if predecessor is not None and any(_NUMBER.fullmatch(part) is None for part in predecessor.split(".")):
+        raise InputError(
+            "roadmap.no-number",
+            f"Phase {predecessor} is not numbered like a roadmap phase, so no phase can follow it.",
+            hint=Action("roadmap"),
+        )
+    with operation.recorded(services, "roadmap"):
         number = next_number(services)
         if predecessor is not None:
             number = _inserted_number(predecessor, [*numbers(services), *services.log.phases()])

@@ -78,8 +78,7 @@ def research(
         role_calls.ensure_consent(services, needs.of_roles(services, [agent.RESEARCHER]), approve=approve)
     elif not offered.strip():
         raise InputError("research.empty", "The report is empty.", hint=Action.of("plan", "research", "--help"))
-    with operation.owned(services, "research") as owned:
-        journal = owned.record()
+    with operation.recorded(services, "research") as journal:
         if offered is None:
             tell(ASKING)
         written = (
@@ -189,8 +188,8 @@ def _new_questions(
     phase = f"phase {context.location.phase}"
     values = {**context.values(), "report": "", "discuss": phase}
     request = RoleRequest(agent.RESEARCHER, phase.replace(" ", "-"), values, _QUESTIONS_SCHEMA)
-    with operation.owned(services, f"{request.role} {request.about}") as owned:
-        result = role_calls.ask(services, request, owned.record())
+    with operation.recorded(services, f"{request.role} {request.about}") as journal:
+        result = role_calls.ask(services, request, journal)
     answer = replies.answer(result.reply or result.output, "questions")
     if result.outcome == outcome.COMPLETED and isinstance(answer, dict) and isinstance(answer["questions"], list):
         return [
@@ -229,8 +228,7 @@ def _write_answers(
     if not questions and not answers:
         return
     path = where.path("CONTEXT")
-    with operation.owned(services, "discuss") as owned:
-        owned.record()
+    with operation.recorded(services, "discuss"):
         previous = services.files.read(path) or ""
         title = f"Phase {where.phase}: {where.title}" if where.title else f"Phase {where.phase}"
         text = phase_documents.updated(previous, title, questions, answers)

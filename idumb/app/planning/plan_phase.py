@@ -74,8 +74,7 @@ def plan_phase(services: Services, request: Request, tell: Tell = lambda _: None
     context = phase_context.gather(services, where)
     roles = _roles(services, context, request)
     role_calls.ensure_consent(services, needs.of_roles(services, roles), approve=request.approve)
-    with operation.owned(services, "plan-phase") as owned:
-        journal = owned.record()
+    with operation.recorded(services, "plan-phase") as journal:
         warnings, context = _refresh_research(services, context, request, journal, tell)
         text, first = plan_questions.sent_back(services, file.path)
         first.draft = None if text is None else draft_plan.judge(services, file, text)
@@ -200,8 +199,7 @@ def _from_template(services: Services, file: PlanFile, template: str) -> Result:
 def _written_if_legal(services: Services, where: PhaseLocation, draft: Draft, words: str) -> Result:
     if not draft.legal:
         return draft_plan.illegal(_data(where, draft), words)
-    with operation.owned(services, "plan-phase") as owned:
-        owned.record()
+    with operation.recorded(services, "plan-phase"):
         return _written(services, where, draft, 0, ())
 
 

@@ -165,8 +165,7 @@ def require_open(services: Services, id: str) -> Mapping[str, Any] | None:
 def apply_answer(services: Services, question: Mapping[str, Any], answer: Answer) -> list[Any]:
     """Do what the answer chose, and record it; return the next commands."""
     draft = _draft(services, question) if answer.choice == TAKE else None
-    with operation.owned(services, "decide") as owned:
-        journal = owned.record()
+    with operation.recorded(services, "decide") as journal:
         if draft is not None:
             draft_plan.write(services, draft)
         journal.write(journal.answer_event(answer))

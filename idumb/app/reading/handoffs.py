@@ -16,7 +16,6 @@ from idumb.domain.errors import InputError
 from idumb.domain.runs import handoff
 from idumb.domain.runs.event import NewEvent
 from idumb.domain.runs.handoff import Document
-from idumb.domain.runs.run import RunState
 
 
 def listing(services: Services, *, run: str | None, phase: str | None, status: str | None, agent: str | None) -> Result:
@@ -63,8 +62,7 @@ def update(services: Services, name: str, status: str, who: str, why: str) -> Re
             hint=Action.of("handoff", "update", document.handoff_id, handoff.IN_PROGRESS),
         )
     kind = handoff_writer.COMPLETED if status == handoff.COMPLETE else handoff_writer.UPDATED
-    with operation.owned(services, "handoff") as owned:
-        journal = owned.journal(RunState())
+    with operation.recorded(services, "handoff") as journal:
         change = {"handoff_id": document.handoff_id, "status": status, "by": who, "reason": why}
         journal.write(NewEvent(kind, change, run=document.run, task=document.task, attempt=document.attempt))
         handoff_writer.save(services, replace(document, status=status))

@@ -87,8 +87,7 @@ def report(services: Services, phase: str, *, write: bool) -> Result:
     texts = projections.reports_of(services, contract, state)
     plans = [row for row in services.plans.plans(contract.folder) if services.plans.is_kept(row[0])]
     if write:
-        with operation.owned(services, "report") as owned:
-            owned.record()
+        with operation.recorded(services, "report"):
             for path, data in plans:
                 services.files.write_source(path, data.decode("utf-8", "surrogateescape"))
             for path, text in texts.items():

@@ -98,8 +98,7 @@ def _run(
     copy: Services, contract: Contract, newest: RunState | None, request: RunRequest, also: Sequence[str]
 ) -> _DryRun:
     """Rehearse the run in the copy."""
-    with operation.owned(copy, request.command) as owned:
-        journal = owned.journal(RunState())
+    with operation.recorded(copy, request.command) as journal:
         before = copy.trees.scan(also)
         preconditions.begin_branch(copy, contract, request.branch)
         run_lifecycle.start_run(copy, journal, contract, request)

@@ -39,10 +39,6 @@ class Owned(Struct, frozen=True):
         self.opened.append(journal)
         return journal
 
-    def record(self) -> Journal:
-        """Record an operation that belongs to no run, so that the log has every writing command."""
-        return self.journal(RunState())
-
     def close(self, error: str | None) -> None:
         """Record how the operation ended. Operations that never started record nothing."""
         for journal in self.opened:
@@ -91,6 +87,13 @@ def owned(services: Services, command: str, *, force: bool = False) -> Iterator[
             _release_displaced(services)
     finally:
         services.owner.release()
+
+
+@contextmanager
+def recorded(services: Services, command: str) -> Iterator[Journal]:
+    """Own the working tree for a command that belongs to no run. The log has every writing command, so record it."""
+    with owned(services, command) as holder:
+        yield holder.journal(RunState())
 
 
 def _release_displaced(services: Services) -> None:

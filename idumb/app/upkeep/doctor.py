@@ -102,8 +102,7 @@ def _fix(services: Services, seen: Sequence[CheckResult]) -> tuple[list[str], tu
         services.log.head()
     except StoreError as error:  # it cannot record a fix
         return done, (*failed, f"nothing else was fixed: {error.message}")
-    with operation.owned(services, "doctor") as owned:
-        journal = owned.record()
+    with operation.recorded(services, "doctor") as journal:
         for result in rest:
             _try(result, done, failed)
         if done:
@@ -207,8 +206,7 @@ def _breakers(services: Services, rule: BreakerRule) -> Iterator[Symptom]:
 
 def _close(services: Services, symptom: Symptom) -> str:
     """Close a breaker. Refuses while another process owns the working tree."""
-    with operation.owned(services, "doctor") as owned:
-        journal = owned.record()
+    with operation.recorded(services, "doctor") as journal:
         journal.append("breaker.changed", key=symptom.subject, **asdict(Breaker()))
     return f"the circuit breaker of {symptom.subject} is closed; the next call is allowed"
 

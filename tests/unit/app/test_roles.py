@@ -62,8 +62,8 @@ def ensure(services: Container, roles: Sequence[str], approve: Sequence[str] = (
 
 
 def asked(services: Container, request: role_calls.RoleRequest = ASKED) -> AgentResult:
-    with operation.owned(services, "plan-phase") as owned:
-        return role_calls.ask(services, request, owned.record())
+    with operation.recorded(services, "plan-phase") as journal:
+        return role_calls.ask(services, request, journal)
 
 
 def agree(services: Container) -> str:
