@@ -215,19 +215,13 @@ class PlanningFolder:
         Refusal `amend.step-plan` or `amend.foreign-plan` for plans that idumb never writes.
         """
         if path.endswith(phase_ids.STEP_PLAN_SUFFIXES):
-            raise Refusal(
-                "amend.step-plan",
-                f"{path} is a step plan, which idumb never changes.",
-                hint=f"Edit it, approve it again (idumb approve {path}), then run idumb execute {path}",
-                details={"path": path},
-            )
+            why = f"{path} is a step plan, which idumb never changes."
+            way = f"Edit it, approve it again (idumb approve {path}), then run idumb execute {path}"
+            raise Refusal("amend.step-plan", why, hint=way, details={"path": path})
         if WORKFLOW_RUNS.phase_of(path) is not None:
-            raise Refusal(
-                "amend.workflow",
-                f"{path} is the definition that a workflow runs under, which idumb never changes.",
-                hint="Change the definition, then start the workflow again: idumb workflow run",
-                details={"path": path},
-            )
+            why = f"{path} is the definition that a workflow runs under, which idumb never changes."
+            way = "Change the definition, then start the workflow again: idumb workflow run"
+            raise Refusal("amend.workflow", why, hint=way, details={"path": path})
         from idumb.markdown.plans import amendment_writer
 
         return amendment_writer.amend(data, path, amendments)

@@ -78,19 +78,21 @@ def create(services: Services, request: NewPlan, shipped: Shipped, read: Read | 
         "builder": request.builder or services.settings.builder or _HUMAN,
     }
     draft = draft_plan.judge(services, file, services.documents.new_plan(template, words, placed))
-    data = {
-        "phase": where.phase,
-        "path": file.path,
-        "template": request.template,
-        "tasks": [each.id for each in placed],
-        "findings": [finding.as_dict() for finding in draft.findings],
-    }
+    data = _data(where.phase, file.path, request.template, placed, draft)
     if not draft.legal:
         return draft_plan.illegal(data, f"The plan would not be valid, so {file.path} was not written.")
     with operation.recorded(services, "plan new"):
         draft_plan.write(services, draft)
     ways = [Action.of("execute-phase", where.phase), Action.of("check-plan", where.phase)]
     return Result({**data, "written": True, "next": ways})
+
+
+def _data(
+    phase: str, path: str, template: str, placed: Sequence[PlacedTask], draft: draft_plan.Draft | None
+) -> dict[str, Any]:
+    findings = [finding.as_dict() for finding in draft.findings] if draft is not None else []
+    tasks = [each.id for each in placed]
+    return {"phase": phase, "path": path, "template": template, "tasks": tasks, "findings": findings}
 
 
 def _completed(services: Services, request: NewPlan, where: PhaseLocation, read: Read | None) -> NewPlan:
@@ -160,14 +162,7 @@ def add(services: Services, request: Addition, shipped: Shipped, read: Read | No
     only = tuple(plan.requirements) if len(plan.requirements) == 1 else ()
     requirements = only if request.requirement is None else (request.requirement,)
     text = services.documents.new_tasks(template, placed, requirements, builder)
-    data = {
-        "phase": contract.phase,
-        "path": plan.path,
-        "template": request.template,
-        "tasks": [each.id for each in placed],
-        "findings": [],
-        "written": True,
-    }
+    data = {**_data(contract.phase, plan.path, request.template, placed, None), "written": True}
     if services.log.latest_run(contract.phase) is not None:
         # Added to the run as well: checked against completed work, shown, and agreed to.
         change = amend.Request(

@@ -217,9 +217,6 @@ class Front(Struct, frozen=True):
     def has(self, *names: str) -> bool:
         return all(self.value(name) is not None for name in names)
 
-    def any(self, *names: str) -> bool:
-        return not all(self.value(name) is None for name in names)
-
     def line(self, node: Node | None) -> int:
         return self.source.line_number(node.start) if node is not None else 1
 

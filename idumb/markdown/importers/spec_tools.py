@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Iterable, Iterator
 
@@ -12,10 +11,10 @@ from idumb.domain import canonical_json
 from idumb.domain.plans.source_tasks import ORDER, Need, SourcePlan, SourceTask, claims
 from idumb.markdown.importers import signs
 from idumb.markdown.importers.signs import References, bare_id
-from idumb.markdown.importers.source_file import Format, Near, SourceFile, text, texts
-from idumb.markdown.syntax import outline, tree
+from idumb.markdown.importers.source_file import Format, Front, Near, SourceFile
+from idumb.markdown.syntax import outline
 from idumb.markdown.syntax.outline import Entry
-from idumb.markdown.syntax.tree import Node, is_list
+from idumb.markdown.syntax.tree import is_list
 
 # spec-kit: `specs/001-feature/tasks.md`, a checklist in phases, with ids and `[P]` for what can run in parallel
 
@@ -145,7 +144,7 @@ _NEEDS = re.compile(r"[\W_]*(?:dependenc(?:y|ies)[*_]*(:?)|(depends on)[*_]*:?)"
 _DONE = ("done", "approved")
 _OPEN = ("genesis", "planned", "claimed", "in_progress", "doing", "for_review", "in_review", "pending", "todo")
 _LANES = {*_DONE, *_OPEN, ""}
-_OWN_FILE = re.compile(r"tasks/(?:.+/)?WP\d", re.IGNORECASE)
+_OWN_FILE = re.compile(r"tasks/(?:.+/)?WP\d[^/]*\Z", re.IGNORECASE)
 _EVENTS = "status.events.jsonl"
 _ELSEWHERE = re.compile(r'"(?:coordination_branch|lane)"\s*:\s*"[^"]+"')
 
@@ -193,17 +192,18 @@ def _spec_kitty(file: SourceFile, near: Near) -> SourcePlan:
 
 
 def _described(files: list[SourceFile], lanes: dict[str, str]) -> dict[str, SourceTask]:
-    """Return the packages of prompt files and of the manifest, and add their lanes to those of the events."""
+    """Return the packages of prompt files and of the manifest; lanes that no event tells are added to `lanes`."""
     own: dict[str, SourceTask] = {}
     for file in files:
-        for package in _packages(file):
+        for package in _packages(file, lanes):
+            if not package.id:
+                file.note(package.line, "a package without an id")
+                continue
             first = own.setdefault(id := bare_id(package.id), package)
-            if first is package:
-                lanes[id] = lanes.get(id) or _lane(file, package)
-            elif _is_prompt(file) or first.path == file.path:
+            if first is not package and (_is_prompt(file) or first.path == file.path):
                 file.note(package.line, f"another package {package.id}")
             needs, claimed = tuple(dict.fromkeys((*first.needs, *package.needs))), first.files or package.files
-            own[id] = replace(first, needs=needs, files=claimed, done=lanes[id] in _DONE)
+            own[id] = replace(first, needs=needs, files=claimed)
     return own
 
 
@@ -243,51 +243,42 @@ def _stated(file: SourceFile, heading: Entry) -> tuple[Need, ...]:
     return tuple(dict.fromkeys(needs))
 
 
-def _packages(file: SourceFile) -> Iterator[SourceTask]:
+def _packages(file: SourceFile, lanes: dict[str, str]) -> Iterator[SourceTask]:
     """Yield the package of a prompt file, or those of the manifest; none of another file."""
     rows, front = file.front.value("work_packages"), file.front
     if is_list(rows):
         file.lists_unread = True
-        for row in rows.items:
-            if id := text(row, "id"):
-                yield _package(file, row, id, "")
-            else:
-                file.note(front.line(row), "a package without an id")
-    elif _is_prompt(file) and front.node is not None:
+        yield from (_package(file, replace(front, node=row), "", lanes) for row in rows.items)
+    elif _is_prompt(file):
         file.references, file.lists_unread = _KITTY_REFERENCES, True
-        lines, id = range(front.last + 1, len(file.outline.lines) + 1), front.text("work_package_id")
+        lines = range(front.last + 1, len(file.outline.lines) + 1)
         file.carry(lines)
-        _use_own(file, lines, id)
-        for name in ("lane", "status"):
-            file.use_value(front.value(name))
+        _use_own(file, lines, front.text("work_package_id"))
         for item in file.outline.items:
             file.use(item.line, signs.TASK, signs.MENTION)
-        yield _package(file, front.node, id, file.outline.text(lines.start, lines.stop))
-    elif file.path.endswith("wps.yaml") or re.match(r"WP\d", posixpath.basename(file.path), re.IGNORECASE):
+        yield _package(file, front, file.outline.text(lines.start, lines.stop), lanes)
+    elif file.path.endswith("wps.yaml") or _OWN_FILE.search(file.path):
         file.note(1, "no work package can be read")
 
 
-def _package(file: SourceFile, row: Node, id: str, about: str) -> SourceTask:
+def _package(file: SourceFile, front: Front, about: str, lanes: dict[str, str]) -> SourceTask:
     """Return the package of the front matter of a prompt file, or of a row of the manifest."""
-    line, needs = file.front.line(tree.find(row, "dependencies")), list[Need]()
-    for said in texts(tree.find(row, "dependencies")):
+    id, title, line = front.text("work_package_id") or front.text("id"), front.text("title"), front.line(front.node)
+    at, needs = front.line(front.value("dependencies")), list[Need]()
+    for said in front.texts("dependencies"):
         found, used = _KITTY_REFERENCES.statement(said)
-        needs += [Need(each, file.path, line) for each in found]
+        needs += [Need(each, file.path, at) for each in found]
         if signs.MENTION not in used:
-            file.note(line, f"dependencies: {said}")
-    for name in ("dependencies", "subtasks"):
-        file.use_value(tree.find(row, name))
-    files, at = claims(texts(tree.find(row, "owned_files"))), file.front.line(row)
-    return SourceTask(id, text(row, "title") or id, about, files=files, needs=tuple(needs), path=file.path, line=at)
-
-
-def _lane(file: SourceFile, task: SourceTask) -> str:
-    """Return the lane that a file states, or "" without one."""
-    front, folder = file.front, file.path.rpartition("/tasks/")[2].partition("/")[0]  # older versions keep lanes there
-    lane = (front.text("lane") or front.text("status") or (folder if folder in _LANES else "")).casefold()
-    if lane not in _LANES:
-        file.note(front.line(front.value("lane") or front.value("status")), f"the lane {lane} of {task.id}")
-    return lane
+            file.note(at, f"dependencies: {said}")
+    for name in ("dependencies", "lane", "status", "subtasks"):
+        file.use_value(front.value(name))
+    folder = file.path.rpartition("/tasks/")[2].partition("/")[0]  # such as `done`, where older versions keep the lane
+    own = (front.text("lane") or front.text("status") or (folder if folder in _LANES else "")).casefold()
+    lane = lanes.setdefault(bare_id(id), own)
+    if lane not in _LANES and lane == own:
+        file.note(front.line(front.value("lane") or front.value("status")), f"the lane {lane} of {id}")
+    files, done = claims(front.texts("owned_files")), lane in _DONE
+    return SourceTask(id, title or id, about, files=files, done=done, needs=tuple(needs), path=file.path, line=line)
 
 
 def _use_own(file: SourceFile, lines: Iterable[int], id: str) -> None:

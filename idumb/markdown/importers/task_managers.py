@@ -34,7 +34,9 @@ _USUAL = ("to do", "in progress", "done")
 
 def _is_backlog(file: SourceFile) -> bool:
     marked = re.search(r"<!-- (?:AC|SECTION:\w+):BEGIN -->", file.text) is not None
-    return file.front.has("id", "title", "status") and (marked or file.front.any("assignee", "labels", "created_date"))
+    return file.front.has("id", "title", "status") and (
+        marked or any(map(file.front.has, ("assignee", "labels", "created_date")))
+    )
 
 
 def _backlog(file: SourceFile, near: Near) -> SourcePlan:
@@ -58,7 +60,7 @@ def backlog_folder(source: Sources) -> SourcePlan | None:
             file.note(1, "its front matter cannot be read")
         elif file.front.text("id") and file.front.text("title") and shelf is None:
             tasks.append(_of_file(file, states))
-        elif file.front.any("id", "status") or "tasks" in file.path.split("/"):
+        elif file.front.has("id") or file.front.has("status") or "tasks" in file.path.split("/"):
             file.note(1, f"a task in {shelf}" if shelf else "no task: it has no id or no title")
     if not tasks:
         source.opened.clear()

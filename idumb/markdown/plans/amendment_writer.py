@@ -50,13 +50,10 @@ def _amend(data: bytes, path: str, change: Amendment) -> bytes:
         message, folder = f"{path} cannot be read.", path.rpartition("/")[0].rpartition("/")[2]
         raise InputError("plan.invalid", message, findings=read.findings, details={"phase": folder})
     text, plan = read.text, read.plan
+    way = f"Edit {path}, then run idumb amend {plan.phase} --from-file"
     if plan.is_foreign:
-        raise Refusal(
-            "amend.foreign-plan",
-            f"{path} is a plan of another tool, and idumb never changes its Markdown.",
-            hint=f"Edit {path}, then run idumb amend {plan.phase} --from-file",
-            details={"phase": plan.phase, "path": path},
-        )
+        why = f"{path} is a plan of another tool, and idumb never changes its Markdown."
+        raise Refusal("amend.foreign-plan", why, hint=way, details={"phase": plan.phase, "path": path})
     for candidate in _candidates(text, plan, change):
         edited = candidate.encode("utf-8")
         reparsed = plan_parser.parse(edited, path)
@@ -72,7 +69,7 @@ def _amend(data: bytes, path: str, change: Amendment) -> bytes:
     raise InputError(
         "amend.cannot-write",
         f"This change cannot be written to {path} without changing something else.",
-        hint=f"Edit {path}, then run idumb amend {plan.phase} --from-file",
+        hint=way,
     )
 
 
