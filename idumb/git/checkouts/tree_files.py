@@ -21,22 +21,35 @@ from idumb.git import discover, disk, git_program, open_repository, path_state, 
 from idumb.git.checkouts.places import Tampered
 from idumb.git.checkouts.user_git import UserGit
 from idumb.git.discover import Worktree
-from idumb.git.git_dir import EXCLUDE, GitDir
+from idumb.git.git_dir import EXCLUDE, RAW, GitDir
 from idumb.git.open_repository import CheckedRepository
 from idumb.git.tree_objects import FILE, LINK, PROGRAM, SUBMODULE
-from idumb.system import private_folders
+from idumb.system import clock, escaping, private_folders
 
 ATTRIBUTES = ".gitattributes"
+_IN_ROW = (b"\t.gitattributes", b"/.gitattributes")
 SHOWN = "shown"
 """The index of the tree that is shown."""
 _CRYPT = "git-crypt"
 _OPTIONAL = frozenset(
     ("info/attributes", "info/sparse-checkout", "info/user-attributes", "info/user-excludes", "shallow")
 )
+_HEAD = b"ref: refs/heads/none\n"
 _TREE = "tree"
+_UNFORCED = ("-c", "core.fsync=none")
+"""Nothing is forced to disk, because after a power cut the folder is made again."""
 _MISSING = re.compile(rb"unable to read sha1 file of (.*) \(([0-9a-f]+)\)|unable to read tree \(?([0-9a-f]+)")
 _FETCH = "git fetch --refetch --no-filter brings everything"
 _WRITES = ("-f", "-q", "-u")
+_AS_STORED = {
+    "core.autocrlf": ("false", "input"),
+    "core.eol": ("lf", "native"),
+    "core.filemode": ("true",),
+    "core.symlinks": ("true",),
+}
+_CONVERTS = re.compile(rb"filter|ident|crlf|encoding")
+"""In attributes: git may check out other bytes than it stores."""
+_SETTLED = 2_000_000_000  # nanoseconds
 
 
 class CheckoutGitDir(GitDir):
@@ -60,13 +73,13 @@ class CheckoutGitDir(GitDir):
     def without_required_filters(self, arguments: Sequence[str], stdin: bytes = b"") -> git_program.Result:
         """Run a command on the files of the tree that is shown. If a filter fails, a file is as in the commit.
 
-        Nothing is forced to disk, because after a power cut the folder is made again. Raises Tampered.
+        Raises Tampered.
         """
         self.remove(f"{SHOWN}.lock")  # of a git that was killed
         present = self.stamp()
         if present is not None and self._written not in (None, present):
             raise Tampered(SHOWN)  # a program wrote the index: it could say that a file is as in the tree
-        result = self.git(["-c", "core.fsync=none", *self.lenient, *arguments], stdin)
+        result = self.git([*_UNFORCED, *self.lenient, *arguments], stdin)
         self._written = self.stamp()
         return result
 
@@ -78,6 +91,21 @@ class CheckoutGitDir(GitDir):
         self.write(EXCLUDE, rules)
         return rules
 
+    @property
+    def is_unknown(self) -> bool:
+        """Whether there is no index, and this process made none: the files are those of an earlier command."""
+        return self._written is None and self.stamp() is None
+
+    def raw(self) -> GitDir:
+        """Return a folder in which git compares the files with what it stores, byte for byte."""
+        folder = GitDir(os.path.join(self.path, "raw"), self.root, self.objects)
+        for name in ("info", "refs"):
+            private_folders.make(os.path.join(folder.path, name))
+        settings = {"core.repositoryformatversion": "0", "core.bare": "false"}
+        files = {"HEAD": _HEAD, "config": escaping.git_configuration(settings), "info/attributes": RAW}
+        folder.put(folder.differing(files))
+        return folder
+
     def prepare(self) -> None:
         """Write what git needs, unless it is there. If any of it changed, every file is checked out again.
 
@@ -88,7 +116,7 @@ class CheckoutGitDir(GitDir):
                 private_folders.remove_tree(os.path.join(self.path, name))
         for name in ("info", "refs"):
             private_folders.make(os.path.join(self.path, name))
-        files = {"HEAD": b"ref: refs/heads/none\n", **self.user.in_folder(self.path, {"core.safecrlf": "false"})}
+        files = {"HEAD": _HEAD, **self.user.in_folder(self.path, {"core.safecrlf": "false"})}
         files.pop(EXCLUDE, None)  # `hide` writes it
         if wrong := self.differing({**dict.fromkeys(_OPTIONAL), **files}):
             self.remove(SHOWN)
@@ -124,6 +152,8 @@ class TreeFiles:
             self._require_space(tree)
         if anew := not before or self._attributes_differ(before, tree):
             self._folder.remove(SHOWN)
+        elif self._folder.is_unknown:
+            self._compare(tree)
         self._check_out(tree)
         self._list(tree)
         self._folder.write(_TREE, tree.encode("ascii"))
@@ -150,6 +180,38 @@ class TreeFiles:
         except (errors.Refusal, KeyError, ValueError, pygit2.GitError):
             return True
         return any(change.path.rpartition("/")[2] == ATTRIBUTES for change in changes)
+
+    def _compare(self, tree: str) -> None:
+        """Make an index that says which files have the bytes of the tree: git then writes only the others.
+
+        An index of an earlier command would say it without a look, but a program could have written it. What changed
+        just now is written too: git compares times in seconds, and would not see it change again.
+        """
+        index = {"GIT_INDEX_FILE": os.path.join(self._folder.path, SHOWN)}
+        raw, since = self._folder.raw(), clock.nanoseconds() - _SETTLED
+        raw.git([*_UNFORCED, "read-tree", tree], variables=index)
+        rows = [row for row in raw.git(["ls-files", "-s", "-z"], variables=index).out.split(b"\0") if row]
+        if not self._stores_as_checked_out(row for row in rows if row.endswith(_IN_ROW)):
+            self._folder.remove(SHOWN)
+            return
+        raw.git([*_UNFORCED, "update-index", "-q", "--refresh"], variables=index)
+        top, names = os.fsencode(raw.root()), [row.partition(b"\t")[2] for row in rows]
+        young = b"".join(name + b"\0" for name in names if _changed(os.path.join(top, name)) >= since)
+        raw.required([*_UNFORCED, "update-index", "--force-remove", "-z", "--stdin"], young, variables=index)
+
+    def _stores_as_checked_out(self, attributes: Iterable[bytes]) -> bool:
+        """Return whether git writes each file as it stores it. `attributes` are the index rows of such files."""
+        user, rows = self._folder.user, [*attributes]
+        if any(user.settings.get(name, good[0]) not in good for name, good in _AS_STORED.items()):
+            return False
+        if "info/sparse-checkout" in user.files:
+            return False
+        try:
+            texts = [self._repository[row.split()[1].decode("ascii")].read_raw() for row in rows]
+        except (KeyError, ValueError, pygit2.GitError):
+            return False
+        texts += [data for name, data in user.files.items() if name.endswith("attributes")]
+        return not any(map(_CONVERTS.search, texts))
 
     def _check_out(self, tree: str) -> None:
         result = self._folder.without_required_filters(["read-tree", "--reset", "-u", tree])
@@ -261,6 +323,14 @@ class TreeFiles:
         listed = self._folder.git([*self._folder.lenient, "ls-files", "-m", "-z"], variables=variables)
         modified = set(map(os.fsdecode, listed.out.split(b"\0"))) if listed.status == 0 else found.keys()
         return {path: entry for path, entry in found.items() if path not in modified}
+
+
+def _changed(place: bytes) -> int:
+    """Return when a file changed last (ns)."""
+    try:
+        return os.lstat(place).st_ctime_ns
+    except OSError:
+        return 0
 
 
 class Submodules:

@@ -19,7 +19,7 @@ from idumb.git.checkouts.tree_files import TreeFiles
 from idumb.git.tree_objects import EMPTY_TREE
 from idumb.system import clock
 from tests.adapters.git.conftest import Take, trees_of
-from tests.support import checkouts
+from tests.support import checkouts, seed
 from tests.support.checkouts import show, shown, tree
 from tests.support.gitrepo import GitSandbox
 
@@ -70,6 +70,22 @@ def test_files_have_the_line_endings_and_filters_of_the_user_and_scans_those_of_
     assert checkout.cleaned("b.up", b"new\n") == sandbox.git("rev-parse", f"{scanned}:b.up")
     subprocess.run(["rm", "-r", checkout.top], check=True)
     assert checkout.checked_out(scanned, ["a.txt", "b.up", "gone"]) == raw, "the folder was made again"
+
+
+@pytest.mark.parametrize("by", seed.one_on_a_push(["the tree", "the user's attributes", "a setting"], "conversion"))
+def test_a_later_command_checks_out_again_what_git_converts(sandbox: GitSandbox, proof: Take, by: str) -> None:
+    rule = "*.txt text eol=crlf\n"
+    sandbox.commit_with({"a.txt": "x\n", ".gitattributes": rule if by == "the tree" else "*.bin -diff\n"})
+    if by == "the user's attributes":
+        sandbox.write(".git/info/attributes", rule)
+    elif by == "a setting":
+        sandbox.git("config", "core.autocrlf", "true")
+    checkout = proof()
+    root = show(checkout, sandbox)
+    checkouts.close(checkout)
+    (root / "a.txt").write_bytes(b"x\n")  # as git stores it
+    show(proof(), sandbox)
+    assert (root / "a.txt").read_bytes() == b"x\r\n"
 
 
 def test_a_file_that_the_user_had_in_another_form_of_the_same_content_has_that_form(

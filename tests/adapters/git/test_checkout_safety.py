@@ -195,6 +195,29 @@ def test_what_a_program_writes_into_idumb_s_own_index_is_not_believed(
     close(checkout)
 
 
+def test_a_later_command_writes_only_the_files_of_which_the_bytes_or_the_mode_differ(
+    repository: GitSandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    repository.write(".gitattributes", "* text=auto\n")
+    repository.commit_with({"same.txt": "s\n"}, "text", ".gitattributes", "same.txt")
+    checkout = create(repository)
+    root, expected = show(checkout, repository), shown(checkout)
+    close(checkout)
+    same, status = (root / "same.txt").stat(), (root / "a.txt").stat()
+    (root / "a.txt").write_bytes(b"A\n")
+    os.utime(root / "a.txt", ns=(status.st_atime_ns, status.st_mtime_ns))
+    (root / "d/b.txt").write_bytes(b"b\r\n")  # git would store it as it is in the commit
+    (root / ".gitattributes").chmod(0o755)
+    later = clock.nanoseconds() + 10**10
+    monkeypatch.setattr(clock, "nanoseconds", lambda: later)  # what changed just now is written anyway
+    checkout = create(repository)
+    show(checkout, repository)
+    assert shown(checkout) == expected
+    assert not os.access(root / ".gitattributes", os.X_OK)
+    assert (root / "same.txt").stat().st_ctime_ns == same.st_ctime_ns
+    close(checkout)
+
+
 @pytest.mark.parametrize("command", ["the same command", "the next one"])
 def test_what_a_program_writes_into_idumb_s_index_of_a_submodule_is_not_believed(
     repository: GitSandbox, command: str
