@@ -250,3 +250,17 @@ def test_work_that_the_branch_loses_while_an_agent_builds_stops_the_run(project:
     assert not project.exists("b.txt")
     assert not project.exists("c.txt")
     assert plan == project.read(PLAN)
+
+
+def test_work_waits_for_the_end_of_a_rebase_that_began_meanwhile(project: Project) -> None:
+    """HEAD is on no branch then, and nothing leads back to one."""
+    rebase = 'git -C "$IDUMB_REPOSITORY" -c sequence.editor="sed -i 1s/pick/edit/" rebase -q -i HEAD~1'
+    steps = [shell(rebase), shell("echo made > a.txt")]
+    project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt", steps=steps)])
+    waiting = project.execute()
+    assert (waiting.code, waiting.error["hint"], project.exists("a.txt")) == (5, "git status", False)
+    assert "a rebase is in progress" in waiting.error["message"]
+    assert project.resume().error["code"] == "git.rebase-in-progress"
+    assert project.json("next").data["next"]["command"] == "git status"
+    project.repo.git("rebase", "--abort")
+    assert (project.resume().code, project.read("a.txt")) == (0, "made\n")

@@ -92,21 +92,21 @@ def require_settled(state: RunState) -> None:
 def why_not_deliver(context: RunContext) -> str:
     """Return why nothing may be written to the user's branch now; "" if it may."""
     services, state = context.services, context.state
-    head = services.history.head()
-    if head.branch != state.branch:
+    operation, head = services.history.in_progress(), services.history.head()
+    if head.branch != state.branch and not operation:
         there, here = state.branch or "a detached HEAD", head.branch or "no branch"
         return f"the run was started on {there}, and HEAD is on {here}"
-    return services.history.in_progress() or done_work.lost_while_running(services, state)
+    return operation or done_work.lost_while_running(services, state)
 
 
 def require_branch(services: Services, state: RunState) -> None:
     """Refuse to continue or roll back a run on another branch than its own."""
     back = way_back(services, state)
     if back is not None:
-        here = services.history.head().branch or "NAME"
-        move = Action.of("execute-phase", state.phase, "--branch", here)
+        services.history.require_usable()
+        move = Action.of("execute-phase", state.phase, "--branch", services.history.head().branch or "NAME")
         means = "its later commits are there; what that branch lacks of its work is asked about"
-        rows = actions.choice_rows((Choice("move", f"go on with the run on {here}", means, move),))
+        rows = actions.choice_rows((Choice("move", "go on with the run here", means, move),))
         raise Refusal("git.other-branch", f"{back.consequence}.", hint=back, details={"back": back, "choices": rows})
 
 
@@ -120,10 +120,12 @@ def branch_to_go_on(services: Services, contract: Contract, state: RunState, req
 
 
 def way_back(services: Services, state: RunState) -> Action | None:
-    """Return the command that leads back to the run's branch, which may be gone, or to its detached HEAD."""
+    """Return the command that leads back to the branch of a run, which may be gone, or to its detached HEAD."""
     head, branch = services.history.head(), state.branch
     if head.branch == branch:
         return None
+    if operation := services.history.in_progress():  # HEAD is on no branch during a rebase
+        return Action.of("status", consequence=operation, program="git")
     words = f"The run was started on {branch or 'a detached HEAD'}; HEAD is on {head.branch or 'no branch'} now"
     if branch and f"refs/heads/{branch}" in services.history.refs(f"refs/heads/{branch}"):
         return Action.of("switch", branch, consequence=words, program="git")
