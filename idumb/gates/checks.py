@@ -190,6 +190,10 @@ class ShellChecks(Struct, kw_only=True):
         hints = () if made.passed or self.hints is None else self.hints.of(made, environment, self.proof)
         return replace(made, may_need="; ".join(hints))
 
+    def lacked_by_hook(self, words: str) -> str:
+        """Return what a hook that refused with these words may need in the proof checkout; "" if nothing is known."""
+        return self.hints.of_hook(words, self.proof.root) if self.hints else ""
+
     def renew(self) -> None:
         """Make the next check not see what earlier ones left."""
         self._rewrites = ()

@@ -142,8 +142,7 @@ class Hints(NamedTuple):
         wanted = {*_VARIABLE.findall(f"{made.command}\n{made.output}")}.difference(environment)
         absent = [*self._absent(proof.root)]
         if named := [*dict.fromkeys((*_named(made, absent), *self._defining(wanted, absent)))]:
-            line = project_files.how_to_set("checkout", self.checkout, {"provide": [*map(_below_top, named)]})
-            yield f"{wording.listed(named)}, which git ignores: commit it if it is work, or {line}"
+            yield self._to_provide(named)
         missing = {name for pair in _NOT_INSTALLED.findall(made.output) for name in pair if name}
         if not named and (commands := self._installing(missing)):
             line = project_files.how_to_set("checkout", self.checkout, {"prepare": commands})
@@ -156,6 +155,15 @@ class Hints(NamedTuple):
             yield f"{', '.join(names)}, which checks do not see: {line}"
         if _has(made.output, _NO_REF):
             yield "branches or remotes, which checks do not have: compare with HEAD, the commit before the work"
+
+    def of_hook(self, words: str, root: str) -> str:
+        """Return what a hook that refused with these words may need in `root`; "" if nothing is known."""
+        named = _named(Evidence("hook", "", evidence.FAILED, output=words), [*self._absent(root)])
+        return self._to_provide(named) if named else ""
+
+    def _to_provide(self, named: Sequence[str]) -> str:
+        line = project_files.how_to_set("checkout", self.checkout, {"provide": [*map(_below_top, named)]})
+        return f"{wording.listed(named)}, which git ignores: commit it if it is work, or {line}"
 
     def _defining(self, variables: Iterable[str], absent: Iterable[str]) -> Iterator[str]:
         """Yield the files such as `.env` that define one of these variables."""

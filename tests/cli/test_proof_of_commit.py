@@ -218,6 +218,22 @@ def test_a_hook_that_formats_and_refuses_once_costs_no_further_call_of_the_agent
     assert hooked.repo.git("status", "--porcelain") == ""
 
 
+def test_a_hook_that_lacks_what_git_ignores_names_it_and_costs_no_further_call_of_the_agent(
+    hooked: Project, tmp_path: Path
+) -> None:
+    calls = tmp_path / "calls"
+    hooked.repo.commit_with({".gitignore": "node_modules\n"}, "what git ignores")
+    hooked.repo.write("node_modules/.bin/lint-it", "#!/bin/sh\n", mode=0o755)
+    hooked.built_by(f"echo called >> {calls}; echo hello > a.txt")
+    hooked.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
+    hook(hooked, "pre-commit", "PATH=$PWD/node_modules/.bin:$PATH; lint-it")
+    halted = run(hooked)
+    assert (halted.error["code"], calls.read_text()) == ("git.commit-refused", "called\n")
+    assert "`checkout: {provide: [node_modules]}`" in halted.error["message"]
+    hook(hooked, "pre-commit", "exit 0")
+    assert (hooked.resume("--no-verify").code, calls.read_text()) == (0, "called\n")
+
+
 @pytest.mark.nightly
 def test_a_hook_may_change_more_than_the_task_but_nothing_that_tasks_may_not(hooked: Project) -> None:
     """R-RUN-3: a hook can run what the task wrote."""

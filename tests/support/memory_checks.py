@@ -22,6 +22,9 @@ class MemoryChecks:
     def renew(self) -> None:
         pass
 
+    def lacked_by_hook(self, words: str) -> str:
+        return words.partition("lacks ")[2]
+
     def given(self, _: Mapping[str, str]) -> MemoryChecks:
         return self
 

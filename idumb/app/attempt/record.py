@@ -133,7 +133,12 @@ def _with_changes_of_hooks(context: RunContext, attempt: Attempt, changed: str, 
 
 
 def _refused(context: RunContext, attempt: Attempt, made: CommitAttempt) -> Attempt:
-    """Return what follows if git made no commit: a model gets the words of a hook, and corrects its work."""
+    """Return what follows if git made no commit: a model gets the words of a hook, and corrects its work.
+
+    If the hook lacks something in the checkout, no correction helps.
+    """
+    if made.by_hook and (lacked := context.checks.lacked_by_hook(made.words)):
+        return attempt.at(RECORDED, commit_refused=f"{made.words}\n[the hook may need {lacked}]")
     corrects = not attempt.in_place and capabilities(context.agents.get(attempt.builder)).calls_model
     if not made.by_hook or not corrects:
         return attempt.at(RECORDED, commit_refused=made.words)
