@@ -6,6 +6,8 @@ interrupted attempt left is kept, and the next attempt starts from its base.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from idumb.app.attempt import attempt_events, measure, pipeline, record
@@ -88,7 +90,7 @@ def finish_delivery(context: RunContext, task: Task) -> Attempt | None:
         return _commit_again(context, attempt)
     question = delivery.question(context.state, attempt, others)
     answer = context.journal.answer(question.id)
-    if not attempt.in_place and (answer is not None or context.services.history.uncommitted(others)):
+    if not attempt.in_place and not _begins_again(context, task, others, answer):
         if question.id not in context.state.decisions:  # a kill may have cut the delivery off
             delivery.take_back(context, attempt)
         return _over_conflicts(context, attempt, others, answer)
@@ -98,6 +100,14 @@ def finish_delivery(context: RunContext, task: Task) -> Attempt | None:
     delivery.take_back(context, attempt)
     record_interruption(context, task, CHANGED if attempt.in_place else UNDELIVERED)
     return None
+
+
+def _begins_again(context: RunContext, task: Task, others: Sequence[str], answer: Answer | None) -> bool:
+    """Return whether a task is built again on the user's commit of these files. One that creates them would fail."""
+    if context.services.history.uncommitted(others):
+        return False
+    creates = any(c.verb == "create" and c.path in others for c in ledger.written_claims(task.files or ()))
+    return not creates if answer is None else answer.choice == questions.STOP
 
 
 def _commit_again(context: RunContext, attempt: Attempt) -> Attempt:

@@ -177,6 +177,15 @@ def test_after_a_save_meanwhile_nothing_is_delivered_if_the_user_wants_neither_v
     assert (run.commits(), run.calls) == (["A"], [("A", 1)])
 
 
+def test_a_task_is_built_again_on_the_commit_of_a_user_who_wanted_neither_version() -> None:
+    edited, changed = {"README": b"mine"}, task("A", files=["README"])
+    run = meanwhile(lambda run: run.repository.files.update(edited), changed, answers={"delivery": "stop"})
+    with refusing("task.changed-since"):
+        run.run()
+    run.repository.commit_all("mine")
+    assert (run.run().kind, run.calls) == ("done", [("A", 1), ("A", 2)])
+
+
 def test_an_answer_serves_only_the_files_that_its_question_named() -> None:
     """R-GIT-6: while the user decides about A, B is saved too."""
     both = task("A", files=("A", "B"))

@@ -87,9 +87,9 @@ def test_only_an_attempt_that_has_begun_and_not_ended_is_interrupted() -> None:
 @every("effect", ["log checkpoint.intended", "commit"])
 def test_the_duration_of_a_killed_attempt_is_that_of_its_record_or_unknown(effect: str) -> None:
     """R-GIT-2: nobody knows how long a builder worked that was killed; an intended checkpoint says it."""
-    run = EngineRun(task("A"), work=also(lambda *_: run.clock.pause(90)))
+    run = EngineRun(task("A", files=["README"]), work=also(lambda *_: run.clock.pause(90)))
     stopped_before(effect, run)
-    run.repository.files["A"] = b"mine"
+    run.repository.files["README"] = b"mine"
     run.repository.commit_all("mine")
     run.clock.pause(5000)
     recovered(run)
@@ -132,11 +132,15 @@ def test_announced_and_proven_work_is_committed_by_recovery_without_its_builder(
     assert run.calls == [("A", 1)]
 
 
-def test_proven_work_that_the_user_changed_since_is_not_committed_and_not_lost() -> None:
+@every("commits", [False, True])
+def test_proven_work_that_the_user_changed_since_is_not_committed_and_not_lost(*, commits: bool) -> None:
+    """Built again on his commit of the file, the task would fail: it creates one that exists."""
     run = stopped_before("commit", one_task())
     run.repository.files["A"] = b"mine"
+    if commits:
+        run.repository.commit_all("mine")
     assert recovered(run) == ["decision.asked"]
-    assert (run.repository.files["A"], run.commits()) == (b"mine", [])
+    assert (run.repository.files["A"], "A" in run.commits()) == (b"mine", False)
     del run.repository.files["A"]
     assert run.run().kind == "done"
     assert run.calls == [("A", 1)]
