@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import functools
-import itertools
 import os
 import shlex
 import signal
 import stat
 import subprocess
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from idumb.domain import errors
@@ -43,7 +42,7 @@ _NO_HOOKS = ("-c", "core.hooksPath=/dev/null")
 _READING = {"GIT_OPTIONAL_LOCKS": "0", "GIT_LITERAL_PATHSPECS": "1", "GIT_ALLOW_PROTOCOL": "none"}
 PATTERNS = {"GIT_LITERAL_PATHSPECS": "0"}
 """Lets a reading command take paths as patterns. `git check-ignore` does not support literal paths."""
-_RULES = frozenset((".gitignore", ".gitattributes"))
+_RULES = frozenset((".gitignore", ".gitattributes", "exclude", "attributes"))
 # `all` makes git force objects, index and refs; the caller forces folders.
 _DURABLE = ("-c", "core.fsync=all", "-c", "core.fsyncMethod=fsync")
 
@@ -115,7 +114,7 @@ def read(
                 out, err = process.communicate(timeout=patience)
             except subprocess.TimeoutExpired:
                 patience *= 2
-                refuse_pipes(root, _shared_rules(root, variables))
+                refuse_pipes(root)
             else:
                 return Result(process.returncode, out, err)
 
@@ -186,9 +185,9 @@ def failure(arguments: Sequence[str], result: Result) -> errors.Refusal:
     return errors.Refusal(code, f"git {arguments[0]}: {first}", hint="git status", details={"words": result.words})
 
 
-def refuse_pipes(root: str, others: Iterable[str] = ()) -> None:
-    """Refusal `git.waits-for-pipe` if a file of rules in the working tree, or one of the `others`, is a pipe."""
-    for path in itertools.chain(others, _rules(root)):
+def refuse_pipes(root: str) -> None:
+    """Refusal `git.waits-for-pipe` if a file of rules in the working tree, or in its git folder, is a pipe."""
+    for path in _rules(root):
         refuse_pipe(path)
 
 
@@ -203,17 +202,10 @@ def refuse_pipe(path: str) -> None:
             )
 
 
-def _shared_rules(root: str, variables: Mapping[str, str]) -> Iterator[str]:
-    """Yield the rules in the git folder that working trees share; in a folder of idumb's own, no rule is a pipe."""
-    common_dir = variables.get("GIT_COMMON_DIR", "")
-    if "GIT_DIR" not in variables:
-        with contextlib.suppress(errors.Refusal, OSError):
-            common_dir = discover.at(root).common_dir
-    yield from (os.path.join(common_dir, "info", name) for name in ("exclude", "attributes") if common_dir)
-
-
 def _rules(root: str) -> Iterator[str]:
     folders = [root]  # they can nest deeper than Python recurses
+    with contextlib.suppress(errors.Refusal, OSError):
+        folders.append(os.path.join(discover.at(root).common_dir, "info"))
     while folders:
         with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
             rows = [(entry, entry.stat(follow_symlinks=False).st_mode) for entry in entries]
