@@ -150,19 +150,18 @@ class _RepositoryChecks(Struct, frozen=True):
             yield health.passed(who)
 
     def hooks(self) -> Iterator[Symptom]:
+        """Find a folder of hooks that is missing: git then runs none, and says nothing."""
         files = guarded_files.of_repository(self.worktree)
-        settings = files.configuration.settings.items()
-        named = [(value, file) for file, rows in settings for key, value in rows if key == guarded_files.HOOKS_PATH]
-        for folder, file in sorted(named):
+        chosen = files.configuration.effective.get(guarded_files.HOOKS_PATH, "")
+        if chosen and not os.path.exists(os.path.join(self.worktree.root, os.path.expanduser(chosen))):
             yield health.warn(
-                f"core.hooksPath is {folder}",
-                file,
-                means="hooks of that folder run when idumb commits for you",
-                fix="set git.hooks to false in .idumb/config.yaml to skip them",
+                f"core.hooksPath is {chosen}, which does not exist",
+                means="no hook runs, neither when you commit nor when idumb commits for you",
+                fix="install the hooks, as with npm install; or git config --unset core.hooksPath",
             )
-        hooks = ", ".join(name.removeprefix(".git/hooks/") for name in files.hooks())
-        if hooks or not named:
-            yield health.passed(hooks or "none")
+            return
+        hooks = (*files.hooks(), *sorted(files.hooks_in_tree()))
+        yield health.passed(", ".join(name.removeprefix(".git/hooks/") for name in hooks) or "none")
 
     def push(self) -> Iterator[Symptom]:
         for name, value in guarded_files.settings(self.worktree).items():
