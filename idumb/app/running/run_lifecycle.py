@@ -53,10 +53,13 @@ def take_up(services: Services, owned: operation.Owned, contract: Contract, requ
         start_run(services, journal, contract, request)
     else:
         changed_contract.require_contract_of_run(services, contract, state)
-        branch = preconditions.branch_to_go_on(services, contract, state, request.branch)
+        if request.branch is None or state.restoring is not None:
+            preconditions.require_branch(services, state)
+        else:
+            preconditions.begin_branch(services, contract, request.branch)
         run_lock.require_same_environment(services, state, contract, request)
         finish_restore(services, journal, contract)
-        journal.append("run.resumed", reason=f"{request.command} again", branch=branch)
+        journal.append("run.resumed", reason=f"{request.command} again", branch=services.history.head().branch)
     return journal
 
 

@@ -110,15 +110,6 @@ def require_branch(services: Services, state: RunState) -> None:
         raise Refusal("git.other-branch", f"{back.consequence}.", hint=back, details={"back": back, "choices": rows})
 
 
-def branch_to_go_on(services: Services, contract: Contract, state: RunState, requested: str | None) -> str | None:
-    """Return the branch on which an unfinished run goes on: its own, or the one that is requested."""
-    if requested is None or state.restoring is not None:
-        require_branch(services, state)
-        return state.branch
-    begin_branch(services, contract, requested)
-    return requested
-
-
 def way_back(services: Services, state: RunState) -> Action | None:
     """Return the command that leads back to the branch of a run, which may be gone, or to its detached HEAD."""
     head, branch = services.history.head(), state.branch
