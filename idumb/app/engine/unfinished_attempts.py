@@ -107,7 +107,7 @@ def _begins_again(context: RunContext, task: Task, others: Sequence[str], answer
     if context.services.history.uncommitted(others):
         return False
     creates = any(c.verb == "create" and c.path in others for c in ledger.written_claims(task.files or ()))
-    return not creates if answer is None else answer.choice == questions.STOP
+    return not creates if answer is None else answer.choice == settings.STOP
 
 
 def _commit_again(context: RunContext, attempt: Attempt) -> Attempt:
