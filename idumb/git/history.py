@@ -9,6 +9,7 @@ import re
 from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+import pygit2
 from msgspec.structs import replace
 from pygit2.enums import SortMode
 
@@ -125,6 +126,11 @@ class GitHistory:
     def tree_of(self, commit: str | None) -> str:
         """Return the tree of a user's commit; the empty tree for None."""
         return tree_objects.tree_of(self.repository, commit)
+
+    def tree_before(self, commit: str) -> str:
+        """Return the tree of the first parent of a commit; the empty tree without one."""
+        parents = self.repository[commit].peel(pygit2.Commit).parent_ids
+        return self.tree_of(str(parents[0]) if parents else None)
 
     def require_usable(self) -> None:
         """Refuse a state in which nothing may run, such as a merge or unmerged entries."""

@@ -185,6 +185,16 @@ def test_init_proposes_what_installs_dependencies(sandbox: GitSandbox) -> None:
     assert project.quick("status", "--json").code == 0, "without the comment signs, the proposal is valid"
 
 
+def test_what_a_commit_of_the_user_breaks_is_no_task_s_fault(project: Project) -> None:
+    """R-RUN-13: he reverts the work of T1-01 while T1-02 is built."""
+    reverts = shell('git -C "$IDUMB_REPOSITORY" -c user.name=x -c user.email=x@y revert --no-edit HEAD')
+    builds = shell("echo made > b.txt")
+    last = task("T1-02", files="create `b.txt`", check="test -s b.txt", after="T1-01", steps=[reverts, builds])
+    project.plan([making("T1-01", "a.txt"), last])
+    (cause, _) = project.execute().data["verification"]["causes"]
+    assert cause.endswith("fails on the final tree: a change outside the run before T1-02 broke it")
+
+
 @pytest.fixture
 def hooked(sandbox: GitSandbox) -> Project:
     return projects.create(sandbox, files={"README.md": "one\n"})

@@ -7,20 +7,20 @@ from tests.meta import size
 BUDGETS = {
     "domain": 7_892,
     "markdown": 6_463,
-    "app, engine rooms": 6_861,
-    "app, use cases": 7_862,
+    "app, engine rooms": 6_868,
+    "app, use cases": 7_865,
     "composition": 685,
     "cli, views": 4_191,
     "see and steer": 1_908,
-    "git": 4_442,
+    "git": 4_439,
     "store": 1_688,
     "system": 2_065,
-    "gates": 1_840,
+    "gates": 1_847,
     "agents, fake_model": 3_453,
     "the root": 25,
 }
 FILES = 391
-TESTS = 63_642
+TESTS = 63_701
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 391_369  # bytes of README.md and docs/
+PAGES = 391_702  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

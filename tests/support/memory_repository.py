@@ -252,6 +252,9 @@ class MemoryHistory:
     def tree_of(self, commit: str | None) -> str:
         return self._repository.store_tree({}) if commit is None else self._repository.commits[commit].tree
 
+    def tree_before(self, commit: str) -> str:
+        return self.tree_of(self._repository.commits[commit].parent)
+
     def descends(self, commit: str, tip: str | None = None) -> bool:
         return commit in self._repository.ancestors(tip or self._repository.head)
 

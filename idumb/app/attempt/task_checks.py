@@ -126,17 +126,20 @@ def _first_broken(trees: Sequence[tuple[str, str]], fails: Callable[[str], bool]
 
 
 def _trees(services: Services, state: RunState, since: int = -1) -> list[tuple[str, str]]:
-    """Return the tree at the start of the run, and those that finished tasks left; if one fails, its words say why.
+    """Return the trees at the start of the run, and before and after each finished task; words say who broke one.
 
     Only those after the event `since`, and none that git has removed.
     """
+    history, trees = services.history, list[tuple[str, str]]()
     done = ((t.checkpoint, t.id) for t in state.tasks.values() if t.status in outcome.DONE)
-    ended = sorted((kept.seq, f"{id}{BROKE}", kept.commit, kept.tree) for kept, id in done if kept is not None)
-    start = (0, "it did not hold before the run either", state.base.commit, state.base.tree)
-    trees = list[tuple[str, str]]()
-    for _, words, commit, tree in (row for row in (start, *ended) if row[0] > since):
+    ended = sorted((kept.seq, id, kept.commit, kept.tree) for kept, id in done if kept is not None)
+    for seq, id, commit, tree in ((0, "", state.base.commit, state.base.tree), *ended):
         with contextlib.suppress(KeyError):  # the user rewrote history, and git removed the commit
-            trees.append((words, tree if commit is None else services.history.tree_of(commit)))
+            if seq > since and id and commit:
+                trees.append((f"a change outside the run before {id}{BROKE}", history.tree_before(commit)))
+            if seq > since:
+                words = f"{id}{BROKE}" if id else "it did not hold before the run either"
+                trees.append((words, tree if commit is None else history.tree_of(commit)))
     return trees
 
 
