@@ -53,9 +53,14 @@ class RunChecks:
                 services.settings.checkout,
                 lambda: (*services.trees.ignored(), *services.trees.ignored_above()),
                 child_process.variables,
-                lambda path: services.files.read(path) or "",
+                self._text,
             ),
         )
+
+    def _text(self, path: str) -> str:
+        with contextlib.suppress(OSError):  # behind a link, or unreadable
+            return self._services.files.read(path) or ""
+        return ""
 
     @contextlib.contextmanager
     def fresh_clone(self, head: str | None, work: Collection[str]) -> Iterator[tuple[Checkout, ShellChecks]]:

@@ -94,9 +94,9 @@ class Provided:
         `checkout.leads-back`; before anything is copied, `checkout.missing`, `checkout.too-large` or `system.full`.
         """
         before = self._manifest
-        self._require_there()
         folders = folders_above(tracked) if self._rules or before.paths else frozenset[str]()
         paths = self._paths(tracked, folders)
+        self._require_copied(paths, tracked)
         originals = self._originals(paths)
         present = untracked.present(root, paths)
         outdated = self._outdated(originals, present)
@@ -116,18 +116,25 @@ class Provided:
             self._manifest.save(self._record)
         return paths
 
-    def _require_there(self) -> None:
-        """Refuse once if a path that the configuration names is nowhere: programs would fail without it."""
+    def _require_copied(self, paths: Iterable[str], tracked: Iterable[str]) -> None:
+        """Refuse once if a path that the configuration names is not copied: programs would fail without it."""
         needed, self._needed = self._needed, ()
-        absent = [rule for rule in needed if not os.path.lexists(os.path.join(self._user, rule.strip("/")))]
-        absent = [rule for rule in absent if not self._listed(f"--exclude={rule}")]
-        if absent:
-            raise Refusal(
-                "checkout.missing",
-                f"checkout.provide names what is not in your working tree: {wording.listed(absent)}",
-                hint="Install it, or let checkout.prepare do that; what may be missing belongs in .worktreeinclude",
-                details={"paths": absent},
-            )
+        there = [f"/{path}/" for path in (*paths, *tracked)] if needed else []
+        lacking = [rule for rule in needed if not any(f"/{rule.strip('/')}/" in path for path in there)]
+        absent = [rule for rule in lacking if not os.path.lexists(os.path.join(self._user, rule.strip("/")))]
+        links = [rule for rule in lacking if leads_out(self._user, rule.strip("/"))]
+        for words, names, hint in (
+            ("is not in your working tree", absent, "Install it, or let checkout.prepare do that"),
+            ("is a link that leads out", links, "Put there what it leads to, or let checkout.prepare make it"),
+            ("git does not ignore", lacking, "Commit it, or name it in .gitignore"),
+        ):
+            if names:
+                raise Refusal(
+                    "checkout.missing",
+                    f"checkout.provide names what {words}: {wording.listed(names)}",
+                    hint=f"{hint}; what may be missing belongs in .worktreeinclude",
+                    details={"paths": names},
+                )
 
     def _paths(self, tracked: Collection[str], folders: Collection[str]) -> tuple[str, ...]:
         """Return the topmost paths that git ignores and the rules name; what is in the tree has precedence."""

@@ -279,14 +279,21 @@ def test_a_link_that_leads_out_is_not_followed(checkout: Checkout, tmp_path: Pat
     assert content(outside / "file") == "outside\n"
 
 
-def test_a_path_that_is_nowhere_is_refused_once_and_a_pattern_may_match_nothing(checkout: Checkout) -> None:
-    checkout.user.write("web/deps/x", "x\n")
-    user = discover.find(str(checkout.user.root))
-    rules = ("deps", "/data/models", "none/*", "/tracked", "nowhere")
-    checkout.user.write("tracked", "t\n")
-    provided = Provided(user, (), 0, str(checkout.state), "", needed=rules)
-    with refusing("checkout.missing", r"not in your working tree: nowhere$"):
-        provided.bring(str(checkout.root), ())
+def test_a_path_that_is_not_copied_is_refused_once_and_a_pattern_may_match_nothing(checkout: Checkout) -> None:
+    checkout.user.write_all({"web/node_modules/x": "x\n", "new": "", "tracked": "t\n"})
+    checkout.user.link("out.log", "/etc")
+    user, rules = discover.find(str(checkout.user.root)), ("web/node_modules", "/data/models", "none/*", "/tracked")
+    wrong = {
+        "nowhere": "is not in your working tree",
+        "out.log": "is a link that leads out",
+        "new": "git does not ignore",
+    }
+    for name, words in wrong.items():
+        needed = (*rules, name)
+        provided = Provided(user, needed, 1 << 30, str(checkout.state), "", needed=needed)
+        with refusing("checkout.missing", rf"names what {words}: {name}$"):
+            provided.bring(str(checkout.root), ("tracked",))
+        provided.bring(str(checkout.root), ("tracked",))
 
 
 def _removed(path: Path) -> None:
