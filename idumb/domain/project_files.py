@@ -99,7 +99,7 @@ _INSTALL_FILES = (
     "gradle-wrapper.properties", "maven-wrapper.properties",
     # others
     "Gemfile.lock", "composer.lock", "mix.lock", "pubspec.lock", "Makefile", "makefile", "GNUmakefile",
-    ".tool-versions", "mise.toml", ".mise.toml",
+    ".tool-versions", "mise.toml", ".mise.toml", "*.prisma", "*.patch",
 )  # fmt: skip
 """Files that decide what installing the dependencies gives; `*` stands for any characters.
 
@@ -134,18 +134,36 @@ class _Row(NamedTuple):
     folder: str = ""
 
 
-_VENV = "python3 -m venv .venv"
+_VENV, _PIP = "python3 -m venv .venv", ".venv/bin/pip install"
+_FILES = "-r requirements.txt"
+_YARN = "YARN_ENABLE_GLOBAL_CACHE=false yarn install --immutable"
+"""Yarn's own cache is in the home, which prepared packages would not find again."""
+_DEVELOP = r"(?ms)^\[project\.optional-dependencies\]$(?:(?!^\[).)*?^dev *="
 _ROWS = (
     _Row(("package.json", "pnpm-lock.yaml"), r'ependencies"', ("pnpm install --frozen-lockfile",), _MODULES),
-    _Row(("package.json", "yarn.lock", ".yarnrc.yml"), r'ependencies"', ("yarn install --immutable",), _MODULES),
+    _Row(("package.json", "yarn.lock", ".yarnrc.yml"), r'ependencies"', (_YARN,), _MODULES),
     _Row(("package.json", "yarn.lock"), r'ependencies"', ("yarn install --frozen-lockfile",), _MODULES),
     _Row(("package.json", "bun.lock"), r'ependencies"', ("bun install --frozen-lockfile",), _MODULES),
+    _Row(("package.json", "bun.lockb"), r'ependencies"', ("bun install --frozen-lockfile",), _MODULES),
     _Row(("package.json", "package-lock.json"), r'ependencies"', ("npm ci",), _MODULES),
     _Row(("package.json", "npm-shrinkwrap.json"), r'ependencies"', ("npm ci",), _MODULES),
     _Row(("pyproject.toml", "uv.lock"), "", ("uv sync --frozen",), _ENVIRONMENT),
     _Row(("pyproject.toml", "poetry.lock"), "", ("POETRY_VIRTUALENVS_IN_PROJECT=true poetry install",), _ENVIRONMENT),
-    _Row(("requirements.txt",), r"(?m)^\s*[\w.-]", (_VENV, ".venv/bin/pip install -r requirements.txt"), _ENVIRONMENT),
-    _Row(("pyproject.toml",), r"ependencies\b", (_VENV, ".venv/bin/pip install --editable ."), _ENVIRONMENT),
+    _Row(("pyproject.toml", "pdm.lock"), "", ("pdm sync",), _ENVIRONMENT),
+    _Row(("Pipfile", "Pipfile.lock"), "", ("PIPENV_VENV_IN_PROJECT=1 pipenv sync --dev",), _ENVIRONMENT),
+    _Row(
+        ("requirements-dev.txt", "requirements.txt"), "", (_VENV, f"{_PIP} {_FILES} -r requirements-dev.txt"), ".venv"
+    ),
+    _Row(("requirements.txt",), r"(?m)^\s*[\w.-]", (_VENV, f"{_PIP} {_FILES}"), _ENVIRONMENT),
+    _Row(("pyproject.toml",), _DEVELOP, (_VENV, f"{_PIP} --editable '.[dev]'"), _ENVIRONMENT),
+    _Row(("pyproject.toml",), r"ependencies\b", (_VENV, f"{_PIP} --editable ."), _ENVIRONMENT),
+    _Row(("composer.json", "composer.lock"), '"require', ("composer install --no-interaction",), "vendor"),
+    _Row(
+        ("Gemfile", "Gemfile.lock"),
+        r"(?m)^\s*gem\b",
+        ("bundle config set --local path vendor/bundle", "bundle install"),
+        "vendor/bundle",
+    ),
     _Row(("go.mod",), r"(?m)^require\b", ("go mod download",)),
     _Row(("Cargo.toml", "Cargo.lock"), r"dependencies\b", ("cargo fetch --locked",)),
     _Row(("pom.xml",), "<dependency>", ("mvn -q dependency:go-offline",)),

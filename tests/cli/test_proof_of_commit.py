@@ -160,15 +160,16 @@ def test_a_task_whose_check_a_later_task_breaks_is_never_verified_silently(proje
     assert project.events("--kind", "verification.recorded")[-1]["payload"]["status"] == "passed"
 
 
-def test_init_proposes_the_folders_of_installed_dependencies(sandbox: GitSandbox) -> None:
-    """A file with such a name, which says where they are, is not proposed."""
+@pytest.mark.parametrize("folder", ["", "apps/web"])
+def test_init_proposes_the_folders_of_installed_dependencies(sandbox: GitSandbox, folder: str) -> None:
+    """Those above a project, too. A file with such a name, which says where they are, is not proposed."""
     ignored = {".gitignore": "node_modules\nvendor\n.venv\n", ".venv": "elsewhere\n"}
     sandbox.write_all({**ignored, "package.json": "{}\n", "vendor.txt": "x\n"})
-    sandbox.commit_with({"node_modules/a/index.js": "x\n"})
-    project = Project(sandbox, sandbox.root)
-    answer = project.json("init")
+    sandbox.commit_with({"node_modules/a/index.js": "x\n", "apps/web/b": ""})
+    project = Project(sandbox, sandbox.root / folder)
+    answer = project.json("init", *["--here"][: len(folder)])
     assert answer.data["provided"] == ["node_modules"]
-    assert "  provide: [node_modules]" in project.read(".idumb/config.yaml")
+    assert "  provide: [node_modules]" in (sandbox.root / folder / ".idumb/config.yaml").read_text()
     assert project.json("init").data["provided"] == []
 
 

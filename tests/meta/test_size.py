@@ -5,14 +5,14 @@ from __future__ import annotations
 from tests.meta import size
 
 BUDGETS = {
-    "domain": 7_892,
+    "domain": 7_909,
     "markdown": 6_463,
     "app, engine rooms": 6_868,
-    "app, use cases": 7_865,
-    "composition": 685,
+    "app, use cases": 7_866,
+    "composition": 689,
     "cli, views": 4_191,
     "see and steer": 1_908,
-    "git": 4_439,
+    "git": 4_446,
     "store": 1_688,
     "system": 2_065,
     "gates": 1_847,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 63_701
+TESTS = 63_737
 
 
 def test_no_room_is_above_its_budget() -> None:

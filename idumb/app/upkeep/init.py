@@ -134,11 +134,13 @@ def _checkers(services: Services) -> dict[str, tuple[str, ...]]:
 
 def _dependencies(services: Services) -> tuple[str, ...]:
     """Return the folders of installed dependencies that git ignores; without them, most checks could not run."""
-    names, folders = services.named_files, project_files.DEPENDENCIES
-    found = {place.removesuffix("/") for place in names.existing(f"{folder}/" for folder in folders)}  # and no files
-    present = found.difference(names.links(folders))
+    names, above = services.named_files, "../" * (services.folder.count("/") + 1) if services.folder else ""
+    # Those of a workspace are above its projects: a plain name fits anywhere in the repository.
+    places = {place: name for name in project_files.DEPENDENCIES for place in (name, f"{above}{name}")}
+    found = {place.removesuffix("/") for place in names.existing(f"{place}/" for place in places)}  # and no files
+    present = found.difference(names.links(places))
     ignored = services.history.ignored(present) if present else frozenset()
-    return tuple(folder for folder in project_files.DEPENDENCIES if folder in ignored)
+    return tuple(dict.fromkeys(name for place, name in places.items() if place in ignored))
 
 
 def _pending_imports(services: Services) -> tuple[tuple[OldFile, bytes], ...]:
