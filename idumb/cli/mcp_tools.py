@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import signal
 import sys
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
@@ -192,7 +193,13 @@ async def call_tool(session: Session, name: str, given: Mapping[str, Any]) -> An
         texts = {word: told[word] for word in wanted if isinstance(told.get(word), str) and word not in unfit}
         call = _tool(name, {**least, **texts})
         return _refused("mcp", "session.bad-call", f"{name} was not called: {'; '.join(wrong)}.", [call])
-    return await tool(**{word: v if isinstance(v, str) else json.dumps(v) for word, v in told.items()})
+    return await tool(**{word: _as_text(value) for word, value in told.items()})
+
+
+def _as_text(value: str | float) -> str:
+    """Return a text or a number as an argument. Some clients write a whole number as `1.0`."""
+    whole = isinstance(value, float) and value.is_integer()
+    return value if isinstance(value, str) else json.dumps(int(value) if whole else value)
 
 
 def _is_fit(value: Any) -> bool:
@@ -304,4 +311,5 @@ def serve() -> None:
         async with stdio_server() as (read, write):
             await server.run(read, write, server.create_initialization_options())
 
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # the library waits for a line, whatever else happens
     asyncio.run(speak())

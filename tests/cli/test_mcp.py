@@ -8,6 +8,7 @@ import importlib.util
 import inspect
 import json
 import os
+import signal
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from types import SimpleNamespace
@@ -179,8 +180,9 @@ def test_a_number_is_taken_as_text_and_null_as_nothing() -> None:
         said.append(argv)
         return {"ok": False, "data": {}, "error": None}
 
-    asyncio.run(mcp_tools.call_tool(mcp_tools.Session(run), "begin_session", {"phase": 6.2, "by": None}))
-    assert said == [("next", "--", "6.2")]
+    for number in (6.2, 6, 6.0):
+        asyncio.run(mcp_tools.call_tool(mcp_tools.Session(run), "begin_session", {"phase": number, "by": None}))
+    assert said == [("next", "--", "6.2"), ("next", "--", "6"), ("next", "--", "6")]
 
 
 def test_a_cancelled_call_ends_its_command_however_much_that_answers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -191,14 +193,15 @@ def test_a_cancelled_call_ends_its_command_however_much_that_answers(monkeypatch
 
 
 def test_a_refusal_is_an_error_of_the_protocol_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """R-OPS-6: with a stand-in for the library, whose import takes two seconds; the test above has the library."""
+    """R-OPS-6: with a stand-in for the library, whose import takes two seconds. Ctrl-C ends the server."""
     handlers: dict[str, Callable[..., Coroutine[Any, Any, Any]]] = {}
 
     class Server:
         def __init__(self, *_: str, **given: Any) -> None:
             handlers.update(given)
 
-        async def run(self, *_: object) -> None: ...
+        async def run(self, *_: object) -> None:
+            assert signal.getsignal(signal.SIGINT) == signal.SIG_DFL
 
         def create_initialization_options(self) -> None: ...
 
@@ -212,7 +215,11 @@ def test_a_refusal_is_an_error_of_the_protocol_too(monkeypatch: pytest.MonkeyPat
     for name, module in modules.items():
         monkeypatch.setitem(sys.modules, name, module)
     monkeypatch.setattr(mcp_tools, "run", run)
-    mcp_tools.serve()
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        mcp_tools.serve()
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert [tool.name for tool in asyncio.run(handlers["on_list_tools"]()).tools] == TOOLS
     asked = [SimpleNamespace(name=name, arguments=None) for name in ("next_task", "status")]
     refused, answered = (asyncio.run(handlers["on_call_tool"](None, each)) for each in asked)
