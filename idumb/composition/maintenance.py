@@ -58,4 +58,6 @@ def command_folders(start: str, host: Host, *, user: bool) -> tuple[Place, ...]:
         files = rooted_files.HostFiles(discover.find(start).root)
         return tuple(Place(each, "project", each.project, files) for each in host.places)
     roots = [(each, rooted_files.user_root(each.variable, each.user)) for each in host.places if each.user is not None]
-    return tuple(Place(each, "user", folder, rooted_files.HostFiles(root)) for each, (root, folder) in roots)
+    return tuple(
+        Place(each, "user", folder, rooted_files.HostFiles(root), f"{root}/") for each, (root, folder) in roots
+    )

@@ -98,6 +98,15 @@ def test_files_written_or_changed_by_a_person_are_kept_and_named(project: Projec
     assert {p.name: p.read_bytes() for p in folder.iterdir()} == before
 
 
+def test_files_whose_line_ends_git_changed_are_still_those_of_idumb(project: Project) -> None:
+    install(project, "--host", "claude")
+    for place in (project.folder / ".claude/commands").iterdir():
+        place.write_bytes(place.read_bytes().replace(b"\n", b"\r\n"))
+    assert set(actions(install(project, "--host", "claude")).values()) == {"current"}
+    install(project, "--host", "claude", "--remove")
+    assert [p.name for p in project.folder.iterdir()] == [".git"]
+
+
 def test_links_are_not_followed(project: Project, tmp_path: Path) -> None:
     outside = tmp_path / "outside"
     (outside / "commands").mkdir(parents=True)
@@ -124,5 +133,6 @@ def test_a_user_wide_installation_works_in_and_outside_every_repository(
     monkeypatch.setenv("CLAUDE_CONFIG_DIR", str(tmp_path))
     install(apart, "--host", "claude", "--user")
     assert (tmp_path / "commands/idumb-next.md").is_file()
+    assert f"unchanged: {tmp_path}/commands/idumb-next.md" in project.quick("install", "--host", "claude", "--user").out
     assert tree(project.folder) == {}
     assert install(apart, "--host", "claude", code=4).error["hint"]

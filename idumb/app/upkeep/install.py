@@ -27,12 +27,16 @@ _WHY = {EDITED: "was changed after idumb wrote it", FOREIGN: "was not written by
 
 
 class Place(Struct, frozen=True):
-    """A folder where a host looks for commands, relative to the root of `files`; `scope` is project or user."""
+    """A folder where a host looks for commands, relative to the root of `files`.
+
+    `scope` is project or user, and `above` the path from the project to that root.
+    """
 
     host: Host
     scope: str
     folder: str
     files: HostFiles
+    above: str = ""
 
 
 def install(places: Sequence[Place], texts: Mapping[str, str], version: str, *, dry_run: bool = False) -> Result:
@@ -77,6 +81,7 @@ def _change(place: Place, shipped: Mapping[str, str], *, dry_run: bool) -> list[
 def _action(present: str | None, shipped: str | None) -> str:
     if present is None:
         return CREATE
+    present = present.replace("\r\n", "\n")  # git may have changed the ends of lines
     if not hosts.is_marked(present):
         return FOREIGN
     if hosts.version_of(present) is None:
@@ -91,10 +96,13 @@ def _result(places: Sequence[Place], rows: Sequence[Row], *, dry_run: bool, remo
     unchanged = [row for row in rows if row["action"] in LEFT]
     again = "idumb install --host " + place.host.name + " --user" * (place.scope == "user")
     hint = "" if removing else f". To replace it, move it away and run {again}"
-    warnings = tuple(f"{row['path']} {_WHY[row['action']]}, so it was not changed{hint}" for row in unchanged)
+    warnings = tuple(
+        f"{place.above}{row['path']} {_WHY[row['action']]}, so it was not changed{hint}" for row in unchanged
+    )
     data = {
         "host": place.host.name,
         "scope": place.scope,
+        "above": place.above,
         "folder": place.folder,
         "dry_run": dry_run,
         "files": list(rows),

@@ -87,9 +87,9 @@ _KEPT = {"edited": "kept, changed by you", "foreign": "kept, not created by idum
 def install(data: phrases.Data) -> phrases.Lines:
     """Return each file with its action."""
     words = {**(_MEANT if data["dry_run"] else _DONE), **_KEPT}
-    lines = [f"{words[row['action']]}: {row['path']}" for row in data["files"]]
+    lines = [f"{words[row['action']]}: {data['above']}{row['path']}" for row in data["files"]]
     if not lines:
-        return [f"idumb has no files in {' or '.join(data['folders'])}."]
+        return [f"idumb has no files in {' or '.join(data['above'] + folder for folder in data['folders'])}."]
     if data["next"] and not data["dry_run"]:
         return phrases.text_of([*lines, f"In {data['host']}, type {data['typed']} and so on."])
     return lines
