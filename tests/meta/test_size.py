@@ -6,11 +6,11 @@ from tests.meta import size
 
 BUDGETS = {
     "domain": 7_909,
-    "markdown": 6_463,
+    "markdown": 6_465,
     "app, engine rooms": 6_868,
-    "app, use cases": 7_866,
-    "composition": 689,
-    "cli, views": 4_191,
+    "app, use cases": 7_871,
+    "composition": 691,
+    "cli, views": 4_196,
     "see and steer": 1_908,
     "git": 4_446,
     "store": 1_688,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 63_737
+TESTS = 63_762
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 391_702  # bytes of README.md and docs/
+PAGES = 391_948  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

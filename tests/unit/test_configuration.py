@@ -169,6 +169,14 @@ def test_bytes_that_are_not_utf8_are_refused() -> None:
     assert findings[0].code == "config.unreadable"
 
 
+def test_a_space_that_is_none_to_a_parser_is_shown() -> None:
+    """Browsers and word processors write them, and nobody sees them."""
+    (finding,) = configuration.read("builder:\u202fhuman\n".encode())[1]
+    assert finding.found == "builder:\\u202fhuman"
+    (finding,) = configuration.read("builder: human\xa0\n".encode())[1]
+    assert (finding.found, finding.fix) == ("human\\u00a0", "did you mean `human`?")
+
+
 def test_an_open_merge_conflict_is_the_only_finding() -> None:
     """Each side alone is wrong YAML, or both are read."""
     for text in (

@@ -17,6 +17,7 @@ from idumb.domain.plans.plan import Span
 from idumb.markdown.syntax.inline import Text
 
 _HABITS = frozenset({"task.ticked", "criterion.ticked", "criterion.no-box"})
+_ODD_SPACES = re.compile("[\xa0\u2000-\u200a\u202f\u205f]")  # a space to see, and none to a parser
 _CONFLICT = re.compile(r"^(?:<{7}|>{7})(?: .*)?\r?$", re.MULTILINE)
 _LINES = 10
 _BELOW = 20  # lines to search for the next one with text
@@ -96,10 +97,11 @@ class Source:
         """
         row = catalog.ROWS[code]
         accepted = (", ".join(near) or row.accepted) if accepted is None else accepted
+        known = nearest(found, near) if near and found and len(self.findings) < MOST else None
+        found = _ODD_SPACES.sub(lambda odd: f"\\u{ord(odd[0]):04x}", found)
         words |= {"found": found, "field": field, "accepted": accepted}
         if any("{free}" in text for text in (row.message, row.fix, accepted)):
             words["free"] = self.free_id()
-        known = nearest(found, near) if near and found and len(self.findings) < MOST else None
         message, usual = row.said(words)
         fix = usual if fix is None else fix
         fix = f"did you mean `{known}`?" if known and known != found else fix
