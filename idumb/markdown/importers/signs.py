@@ -33,6 +33,11 @@ _STATUS = re.compile(
     re.IGNORECASE,
 )
 _SHOUTED = re.compile(r"\b(?:DONE|COMPLETED?|SKIPPED|CANCELL?ED|WIP|DEFERRED)\b|~~\S[^~]*~~")
+_DONE = re.compile(r"(?<!\bNOT )\b(?:DONE|COMPLETED?)\b|[\[(](?:done|completed?)[\])]|~~", re.IGNORECASE)
+SHELVED = re.compile(
+    r"[\W_]*(?:deferred|postponed|cancell?ed|skipped|abandoned|blocked|out of scope|won.?t do)\b", re.IGNORECASE
+)
+"""A heading over tasks that are not to be done, or not now."""
 _PART = r"\b(?:us|(?:user[ ])?story|phase|step|task|wp|work[ ]package|milestone|epic|slice)[ -]?\d[\d.]*"
 _NEED = re.compile(
     rf"(?<![a-z\d_])(?:{_CERTAIN})(?![a-z\d_])"
@@ -76,6 +81,11 @@ def signs_in(line: str, ids: References | None, *, headings: bool) -> Iterator[s
         yield NEED
     if _STATUS.search(bare) or _SHOUTED.search(bare):
         yield STATUS
+
+
+def contradicts(text: str) -> bool:
+    """Whether the words of a task with a mark of done say something else."""
+    return STATUS in signs_in(_DONE.sub(" ", text), None, headings=False)
 
 
 def in_front_matter(line: str) -> Iterator[str]:

@@ -74,7 +74,10 @@ class SourceFile:
         """Note that an entry is a task, and that its other lines are kept as its text."""
         lines = [line for line in outline.span(entry) if line not in without]
         self.carry(lines)
-        self.use(entry.line, signs.TASK, *([signs.STATUS] if entry.done else ()))
+        self.use(entry.line, signs.TASK, *([signs.STATUS] if entry.done and not signs.contradicts(entry.text) else ()))
+        for above in entry.path if not entry.done else ():
+            row = (self.path, above.line, f"open tasks under {above.text}")
+            self.notes += [row] if signs.SHELVED.match(above.text) and row not in self.notes else []
         if entry.mark not in (None, " ") and not entry.done:  # `[-]` or `[~]` mean something else to each tool
             self.used[entry.line].discard(signs.BOX)
         if not entry.done:  # a mark in its words may say something else than its box
