@@ -6,7 +6,7 @@ from tests.meta import size
 
 BUDGETS = {
     "domain": 7_909,
-    "markdown": 6_465,
+    "markdown": 6_476,
     "app, engine rooms": 6_868,
     "app, use cases": 7_871,
     "composition": 691,
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 391_948  # bytes of README.md and docs/
+PAGES = 392_042  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

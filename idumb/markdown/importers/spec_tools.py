@@ -136,11 +136,12 @@ OPENSPEC = Format("openspec", str.casefold, _is_openspec, _openspec)
 
 _KITTY_REFERENCES = References(r"WP\d+[a-z]?")
 _PACKAGE = re.compile(
-    r"[*_]*(?:(?:Work Package )?(WP\d+[a-z]?)|Work Package (\d+))[*_]*(?:[ \t]*[:—–]|[ \t]+-)[ \t]*"
-    r"(.+?)(?:[ \t]*\((?:Priority|P\d).*\))?[*_]*$",
+    r"[*_]*(?:(?:Work Package )?(WP\d+[a-z]?)|Work Package (\d+))[*_]*"
+    r"(?!\w|[–—-]WP\d|[ \t]*(?:→|->|[/,&+]|and|to)[ \t]*WP\d)"
+    r"(?:[ \t]*[:—–]|[ \t]+-)?[ \t]*(.*?)(?:[ \t]*\((?:Priority|P\d).*\))?[*_]*$",
     re.IGNORECASE,
 )
-_NEEDS = re.compile(r"[\W_]*(?:dependenc(?:y|ies)[*_]*(:?)|(depends on)[*_]*:?)", re.IGNORECASE)
+_NEEDS = re.compile(r"(?:^|[|·])[\W_]*(?:dependenc(?:y|ies)[*_]*(:?)|(depends on)[*_]*:?)", re.IGNORECASE)
 _DONE = ("done", "approved")
 _OPEN = ("genesis", "planned", "claimed", "in_progress", "doing", "for_review", "in_review", "pending", "todo")
 _LANES = {*_DONE, *_OPEN, ""}
@@ -174,7 +175,7 @@ def _spec_kitty(file: SourceFile, near: Near) -> SourcePlan:
         if match is not None and not any(_PACKAGE.match(above.text) for above in heading.path):
             id = match[1] or f"WP{int(match[2]):02d}"
             task, lane = own.pop(bare_id(id), None), lanes.get(bare_id(id), "")
-            tasks.append(_section(file, heading, id, match[3].strip("* "), task, lane))
+            tasks.append(_section(file, heading, id, match[3].strip("* ") or id, task, lane))
     tasks += own.values()
     known, last = (
         {bare_id(task.id) for task in tasks},
@@ -235,10 +236,11 @@ def _stated(file: SourceFile, heading: Entry) -> tuple[Need, ...]:
     under = {n for each in inner if _NEEDS.match(each.text) for n in range(each.line + 1, each.end)}
     needs: list[Need] = []
     for n in sorted({*outline.span(heading)} - file.outline.fenced - file.outline.hidden):
-        line, label = file.outline.lines[n - 1], _NEEDS.match(file.outline.lines[n - 1])
+        line, label = file.outline.lines[n - 1], _NEEDS.search(file.outline.lines[n - 1])
         if n in under or (label and (label[1] or label[2])):
             found, used = _KITTY_REFERENCES.statement(line[label.end() :] if label else line)
-            file.use(n, *used)
+            before = line[: label.start()] if label else ""
+            file.use(n, *used.difference(signs.signs_in(before, _KITTY_REFERENCES, headings=False)))
             needs += [Need(text, file.path, n) for text in found]
     return tuple(dict.fromkeys(needs))
 
