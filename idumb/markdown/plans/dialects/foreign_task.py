@@ -313,21 +313,26 @@ def _spans(text: str) -> list[str] | None:
     return commands
 
 
-def items(part: Piece) -> Iterator[Piece]:
-    """Yield the items of a list with their continuation lines; a text without a list is one item."""
+_LINE = re.compile(r"([ \t]*)[^\n]*\n?")
+_LEAD = re.compile(r"\*\*[^*\n]+(?::\*\*|\*\*:)")
+
+
+def items(part: Piece) -> list[Piece]:
+    """Return the items of a list with their continuation lines, without labels in bold above them.
+
+    A text without a list is one item.
+    """
     text, at = part
-    lines = [(match[0], at + match.start()) for match in re.finditer(r"[^\n]*\n?", text) if match[0]]
-    top = min((len(line) - len(line.lstrip()) for line, _ in lines if ITEM.match(line)), default=0)
+    lines = [(match, ITEM.match(match[0])) for match in _LINE.finditer(text) if match[0]]
+    top = min((len(line[1]) for line, marker in lines if marker), default=0)
     found: list[tuple[int, list[str]]] = []
-    for line, offset in lines:
-        marker = ITEM.match(line)
-        if marker and len(line) - len(line.lstrip()) <= top:
-            found.append((offset, [line[marker.end() :]]))
-        elif found:
-            found[-1][1].append(line)
+    for line, marker in lines:
+        if not found or (len(line[1]) <= top and (marker or _LEAD.fullmatch(line[0].strip()))):
+            found.append((at + line.start(), [line[0][marker.end() :] if marker else line[0]]))
         else:
-            found.append((offset, [line]))
-    return (Piece(words, start) for start, gathered in found if (words := flat("".join(gathered))))
+            found[-1][1].append(line[0])
+    stated = [Piece(words, start) for start, gathered in found if (words := flat("".join(gathered)))]
+    return [each for each in stated if not _LEAD.fullmatch(each.text)] or stated
 
 
 def flat(text: str) -> str:

@@ -220,7 +220,9 @@ def _key(head: _Head, key: Node, node: Node, source: Source) -> None:
 
 
 def _requirements(head: _Head, node: Node, _source: Source) -> None:
-    for word, _, text in (_text(each).partition(":") for each in _each(node)):
+    stated = (_text(each) for each in _each(node))
+    for each in (part for text in stated for part in ([text] if ":" in text else text.split(","))):
+        word, _, text = each.partition(":")
         if id := _WORD.match(word.strip()):
             head.requirements.setdefault(id[0], text.strip())
 
@@ -228,13 +230,13 @@ def _requirements(head: _Head, node: Node, _source: Source) -> None:
 def _wave(head: _Head, node: Node, source: Source) -> None:
     text = node.value.strip() if is_text(node) else ""
     head.wave = int(text) if re.fullmatch(r"\d{1,6}", text, re.ASCII) else None
-    if head.wave is None and not (is_text(node) and node.is_null):
+    if head.wave is None and _each(node):
         source.report("dialect.bad-value", node.start, text, field="wave")
 
 
 def _must_haves(head: _Head, node: Node, source: Source) -> None:
-    for key, values in node.pairs if is_map(node) else ():
-        name = key.value.replace("-", "_")
+    rows = [(key.value.replace("-", "_"), key, values) for key, values in node.pairs] if is_map(node) else []
+    for name, key, values in rows or [("truths", node, node)]:
         if name not in _TRUTHS | {"artifacts", "key_links"}:
             source.report("dialect.unknown-key", key.start, key.value, field=key.value)
             continue
@@ -291,13 +293,13 @@ def _map(node: Node) -> dict[str, Node]:
     return {k.value: v for k, v in node.pairs} if is_map(node) else {}
 
 
+_NONE = frozenset({"", "none", "[]", "null", "~", "n/a"})
+
+
 def _each(node: Node | None) -> list[Node]:
-    """Return the items of a list, or a single value as a list; nothing for an empty value."""
-    if is_list(node):
-        return node.items
-    if node is None or (is_text(node) and (node.is_null or node.value.strip().lower() in ("none", "[]"))):
-        return []
-    return [node]
+    """Return the items of a list, or a single value as a list, without those that say that there is none."""
+    found = node.items if is_list(node) else [] if node is None else [node]
+    return [each for each in found if not (is_text(each) and each.value.strip().lower() in _NONE)]
 
 
 def _text(node: Node) -> str:
