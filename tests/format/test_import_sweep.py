@@ -173,6 +173,10 @@ def test_a_summary_of_gsd_ends_a_task_unless_it_says_that_work_is_left(status: s
     assert (len(done(found)), listed(found)) == ((1, []) if status == "complete" else (0, [5]))
 
 
+def test_ids_of_two_parts_are_kept() -> None:
+    assert waits(read(CHECK, "- [x] P0-1: a\n- [ ] **P1-2.1: b**\n")) == {"P0-1": (), "P1-2.1": ("P0-1",)}
+
+
 def test_a_folder_of_gsd_2_is_read_from_the_plan_of_its_slice() -> None:
     slice = "# S01\n\n### T01: A ✅\n\ntext\n\n### T02 — B\n\ntext\n"
     plan = registry.read(".gsd/S01", {"S01-PLAN.md": slice, "tasks/T01-PLAN.md": "# T01: A\n"}, None)

@@ -26,6 +26,8 @@ from tests.support.growth import assert_linear
     [
         ("task-master", '{"tasks": [{"id": 1, "title": "\\ud83d"}]}', "import.unreadable"),
         ("", '<<<<<<< HEAD\n{"master": {"tasks": [{"id": 1, "title": "A"}]}}\n', "import.unreadable"),
+        ("backlog", "- [ ] a\n", "import.unknown-format"),
+        ("checklist", "---\ntype: plan\ntitle: A\ngoal: B\n---\n- [ ] a\n", "import.unknown-format"),
         ("cursor", "---\ntodos:\n---\n", "import.unknown-format"),
         ("cursor", "---\ntodos: 5\n---\n", "import.unknown-format"),
     ],
@@ -109,6 +111,20 @@ def test_an_imported_plan_follows_its_source_and_keeps_what_a_person_added() -> 
     assert plan
     again, gone = imported.updated(after + own, plan, fewer, Target("7", "01", ids, lambda _: False))
     assert (again, gone) == (after + own, ("T7-06 is no longer in the source; it stays as it is",))
+
+
+def test_a_task_is_followed_when_its_tool_writes_its_id_in_another_way() -> None:
+    def read(id: str, title: str) -> SourcePlan:
+        text = f"---\nid: {id}\ntitle: {title}\nstatus: To Do\nassignee: []\n---\n"
+        return registry.read("backlog/tasks/a.md", {"": text}, None)
+
+    text = golden.written(read("task-1", "A"))
+    plan = plan_parser.parse(text.encode(), "p").plan
+    assert plan
+    for id in ("task-1", "TASK-1", "TASK-001"):
+        source = read(id, "B")
+        assert imported.pairs(plan, source) == {"T7-01": source.tasks[0]}
+    assert imported.pairs(plan, read("TASK-2", "A")) == {}
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])

@@ -123,9 +123,15 @@ def _needed(task: SourceTask, target: Target) -> list[str]:
 
 
 def pairs(plan: Plan, source: SourcePlan) -> dict[str, SourceTask]:
-    """Return what the source has now for each imported task of a plan, by the task's id in the plan."""
+    """Return what the source has now for each imported task of a plan, by the task's id in the plan.
+
+    The tool may write its ids in another way by now.
+    """
+    before = {task.id: id for task in plan.tasks if (id := task.extra.get(SOURCE_ID))}
     now = {task.id: task for task in source.tasks}
-    return {task.id: now[id] for task in plan.tasks if (id := task.extra.get(SOURCE_ID)) in now}
+    others = {source.key(id): task for id, task in now.items() if id not in before.values()}
+    found = {task: now.get(id) or others.get(source.key(id)) for task, id in before.items()}
+    return {task: current for task, current in found.items() if current is not None}
 
 
 def updated(

@@ -76,6 +76,7 @@ class SourcePlan(Struct, frozen=True):
     """The plan of another tool at `path`. `unread` lists what was not understood.
 
     `tag` is the one that was read, if the file has several lists of tasks. `criteria` are those of the whole plan.
+    `key` is equal for ids that the tool equates.
     """
 
     kind: str
@@ -86,6 +87,7 @@ class SourcePlan(Struct, frozen=True):
     unread: tuple[Unread, ...] = ()
     tag: str = ""
     criteria: tuple[Criterion, ...] = ()
+    key: Callable[[str], str] = str
 
 
 def resolved(plan: SourcePlan, key: Callable[[str], str]) -> SourcePlan:
@@ -113,7 +115,7 @@ def resolved(plan: SourcePlan, key: Callable[[str], str]) -> SourcePlan:
         waits.add(place, other, inferred=True)
     after = [tuple(dict.fromkeys(tasks[other].id for other in row)) for row in waits.rows.values()]
     named = tuple(replace(task, depends_on=ids) for task, ids in zip(tasks, after, strict=True))
-    return replace(plan, tasks=named, unread=(*plan.unread, *unread))
+    return replace(plan, tasks=named, unread=(*plan.unread, *unread), key=key)
 
 
 def _with_files(task: SourceTask, unread: list[Unread]) -> SourceTask:

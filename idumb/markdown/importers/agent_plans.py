@@ -28,7 +28,7 @@ _STEP = re.compile(
     r"[*_]*[ \t]+(?P<title>\S.*)",
     re.IGNORECASE,
 )
-_OWN_ID = re.compile(r"[*_`]*([A-Za-z]{1,5}-?\d+(?:\.\d+)*)[*_`]*[:.)—–][*_`]*[ \t]+(\S.*)")
+_OWN_ID = re.compile(r"[*_`]*([A-Za-z]{1,5}-?\d+(?:[.-]\d+)*)[*_`]*[:.)—–][*_`]*[ \t]+(\S.*)")
 _STEPS = re.compile(r"(?:implementation|steps|tasks|plan|todo|to do|changes)", re.IGNORECASE)
 
 

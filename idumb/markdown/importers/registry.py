@@ -57,6 +57,9 @@ def opened(source: Sources, kind: str | None = None, tag: str = "") -> SourcePla
 
 def _read(source: Sources, name: str, kind: str | None, tag: str) -> SourcePlan:
     file = source.open(name)
+    if file.front.text("type") == "plan" and file.front.has("title", "goal"):
+        words, hint = f"{file.path} is a plan of idumb.", Action.of("check-plan", file.path)
+        raise InputError("import.unknown-format", words, hint=hint)
     found = _format_of(file, kind)
     file.lists_unread = found is not TASK_MASTER
     if tag and found is not TASK_MASTER:

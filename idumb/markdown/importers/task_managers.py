@@ -41,7 +41,7 @@ def _is_backlog(file: SourceFile) -> bool:
 
 def _backlog(file: SourceFile, near: Near) -> SourcePlan:
     task = _of_file(file, _states(near))
-    return SourcePlan(BACKLOG.kind, file.path, task.title, task.title, (task,))
+    return SourcePlan(BACKLOG.kind, file.path, task.title, task.title, (task,) if task.id else ())
 
 
 def backlog_folder(source: Sources) -> SourcePlan | None:
