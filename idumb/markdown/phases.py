@@ -56,11 +56,8 @@ def matching_folders(names: Iterable[str], phase: str) -> list[str]:
 
     If there is none, return those with alternative names. The caller reports none or several.
     """
-    folders = list(names)
-    matches = [name for name in folders if name == phase or ((n := number(name)) is not None and same_phase(n, phase))]
-    if not matches:
-        matches = [name for name in folders if (n := other_number(name)) is not None and same_phase(n, phase)]
-    return sorted(matches, key=natural)
+    folders = set(names)
+    return sorted({name for n, name in numbered(folders) if same_phase(n, phase)} | ({phase} & folders), key=natural)
 
 
 def plan_files(names: Iterable[str]) -> list[str]:
