@@ -22,8 +22,8 @@ from idumb.domain.wording import line_end
 from idumb.markdown import configuration, setting_types
 from idumb.markdown.syntax import tree, value_types
 from idumb.markdown.syntax.source import CONFIG, Place, Source
-from idumb.markdown.syntax.tree import Node
-from idumb.markdown.syntax.value_types import BOOLEAN, NULLS, Keys, ValueType, choice, list_of, matching, section
+from idumb.markdown.syntax.tree import NULLS, Node
+from idumb.markdown.syntax.value_types import BOOLEAN, Keys, ValueType, choice, list_of, matching, section
 from idumb.system import child_process, user_folders
 
 _Names = tuple[str, ...]

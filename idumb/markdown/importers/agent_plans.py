@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 
 from msgspec.structs import asdict, replace
 
@@ -50,10 +50,10 @@ def _checklist(file: SourceFile, near: Near) -> SourcePlan:
     for part in (*file.outline.headings, *file.outline.items):
         if part.line in lines or (not top and any(heading.line in lines for heading in part.path)):
             file.use(part.line, signs.TASK)
-    rows = _named(top) or [(id, item.text, item) for id, item in zip(_ids(top), top, strict=True)] or _numbered(steps)
     tasks: list[SourceTask] = []
-    for place, (id, title, entry) in enumerate(rows):
-        task = file.task(entry, id, title, entry.place if top else "", (place - 1,) if place else (), ORDER)
+    for place, (id, title, entry) in enumerate(_named(top) or _worded(top) or steps):
+        words, after = title if top else title.replace("**", "").strip("* "), (place - 1,) if place else ()
+        task = file.task(entry, id, words, entry.place if top else "", after, ORDER)
         tasks.append(replace(task, done=task.done or _is_summed_up(near(f"tasks/{id}-SUMMARY.md"))))
     title = file.outline.title or file.path
     return SourcePlan(CHECKLIST.kind, file.path, title, title, tuple(tasks))
@@ -66,32 +66,14 @@ def _named(top: list[Entry]) -> list[tuple[str, str, Entry]]:
     return rows if len({id for id, _, _ in rows}) == len(top) else []
 
 
-def _ids(top: list[Entry]) -> list[str]:
-    """Return ids from the words of the items; an item that moves keeps its own. Equal items have that of their heading.
-
-    Items of the same words under the same heading get numbers.
-    """
-    names = [signs.id_of_words(item.text) for item in top]
-    repeated = Counter(names)
-    ids = (
-        f"{signs.id_of_words(item.path[-1].text)}-{name}" if repeated[name] > 1 and item.path else name
-        for name, item in zip(names, top, strict=True)
-    )
-    return list(_told_apart(ids))
-
-
-def _numbered(steps: list[tuple[str, str, Entry]]) -> list[tuple[str, str, Entry]]:
-    """Return (id, title, entry) of the steps."""
-    ids = _told_apart(id for id, _, _ in steps)
-    return [(id, title.replace("**", "").strip("* "), entry) for id, (_, title, entry) in zip(ids, steps, strict=True)]
-
-
-def _told_apart(ids: Iterable[str]) -> Iterator[str]:
-    """Yield each id; of equal ones, the later ones get a number."""
-    counts: Counter[str] = Counter()
-    for id in ids:
-        counts[id] += 1
-        yield id if counts[id] == 1 else f"{id}-{counts[id]}"
+def _worded(top: list[Entry]) -> list[tuple[str, str, Entry]]:
+    """Return (id, title, entry) with ids of words, which items keep when they move; equal ones have their heading's."""
+    counts = Counter(signs.id_of_words(item.text) for item in top)
+    names = ((item, signs.id_of_words(item.text)) for item in top)
+    return [
+        (f"{signs.id_of_words(item.path[-1].text)}-{name}" if counts[name] > 1 and item.path else name, item.text, item)
+        for item, name in names
+    ]
 
 
 def _steps(file: SourceFile) -> list[tuple[str, str, Entry]]:
@@ -144,13 +126,11 @@ def _cursor(file: SourceFile, _near: Near) -> SourcePlan:
             file.note(front.line(tree.find(todo, "status")), f"the status {status} of todo {number}: {title}")
         needs = tuple(Need(each, file.path, front.line(needed)) for each in ids(needed))
         files = signs.paths_in(title)
-        said = [f"{status} in the source"] if status == "cancelled" else []
         tasks.append(
             SourceTask(
                 text(todo, "id") or str(number), title, files=claims(files), done=_STATES.get(status, False),
                 needs=needs, after=(len(tasks) - 1,) if tasks and not needs else (),
-                inferred=(*([] if needs else [ORDER]), *signs.inferred(files), *said), path=file.path,
-                line=front.line(todo),
+                inferred=(*([] if needs else [ORDER]), *signs.inferred(files)), path=file.path, line=front.line(todo),
             )
         )  # fmt: skip
     title = front.text("name") or file.outline.title or file.path
@@ -206,12 +186,9 @@ def _gsd(file: SourceFile, near: Near) -> SourcePlan:
     return SourcePlan(GSD.kind, file.path, plan.title, plan.goal, tasks, criteria=plan.success_criteria)
 
 
-_FINISHED = re.compile(r"done|completed?|executed", re.IGNORECASE)
-
-
 def _is_finished(file: SourceFile, near: Near) -> bool:
     """Whether a plan says that it is done, or GSD wrote a summary of it."""
-    if _FINISHED.fullmatch(file.front.text("status")):
+    if file.front.text("status") and report_files.unfinished(file.text) is None:
         file.use_value(file.front.value("status"))
         return True
     name = re.sub(r"-?PLAN\.md$", "", file.path.rpartition("/")[2])

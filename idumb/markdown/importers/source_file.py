@@ -20,7 +20,6 @@ from idumb.markdown.syntax.inline import Text
 from idumb.markdown.syntax.outline import Entry, Outline
 from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map
-from idumb.markdown.syntax.value_types import NULLS
 
 
 class SourceFile:
@@ -225,26 +224,16 @@ class Front(Struct, frozen=True):
 
 
 def text(node: Node | None, name: str) -> str:
-    """Return a value as one text, so that nothing in it is lost; "" without one."""
-    return _said(tree.find(node, name))
+    return tree.said(tree.find(node, name))
 
 
 def texts(node: Node | None) -> tuple[str, ...]:
-    return tuple(filter(None, map(_said, node.items if is_list(node) else [node])))
+    return tuple(filter(None, map(tree.said, node.items if is_list(node) else [node])))
 
 
 def ids(node: Node | None) -> Iterator[str]:
     """Yield the ids of a list; people also write them with commas between them."""
     return (id for each in texts(node) for id in map(str.strip, each.split(",")) if id)
-
-
-def _said(node: Node | None) -> str:
-    """Return a value as a text. A mapping without an id is what YAML makes of an unquoted text with a colon."""
-    if is_map(node):
-        return text(node, "id") or "; ".join(f"{key.value}: {_said(value)}" for key, value in node.pairs)
-    if is_list(node):
-        return ", ".join(texts(node))
-    return "" if node is None or (node.plain and node.value in NULLS) else node.value.strip()
 
 
 def front_matter(text: str, head: re.Pattern[str]) -> Front:

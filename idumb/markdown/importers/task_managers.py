@@ -137,8 +137,7 @@ BACKLOG = Format("backlog", signs.bare_id, _is_backlog, _backlog)
 # task-master: `.taskmaster/tasks/tasks.json`, with or without tags. Subtasks become tasks before their parent.
 
 _DONE = frozenset({"done", "completed"})
-_LEFT_OUT = frozenset({"cancelled", "deferred"})
-_STATES = _DONE | _LEFT_OUT | {"pending", "in-progress", "blocked", "review"}
+_STATES = _DONE | {"pending", "in-progress", "blocked", "review"}
 _READ = ("status", "dependencies")
 
 
@@ -210,7 +209,6 @@ def _task(file: SourceFile, row: Node, id: str, parent: str, siblings: set[str])
         is_read = key.value in _READ or (key.value == "subtasks" and is_list(value))
         if not is_read and any(signs.in_front_matter(f"{key.value}: {said}")) and said != parent:
             file.note(file.source.line_number(key.start), f"{key.value} of {id}: {said}")
-    skipped = (f"{status} in the source",) if status in _LEFT_OUT else ()
     found = () if claimed else signs.paths_in(details)
     return SourceTask(
         id, text(row, "title") or id, details, done=status in _DONE,
@@ -218,7 +216,7 @@ def _task(file: SourceFile, row: Node, id: str, parent: str, siblings: set[str])
         files=tuple(claimed) or claims(found),
         acceptance=unproven(texts(tree.find(row, "acceptanceCriteria")) or texts(tree.find(row, "testStrategy"))),
         priority=_PRIORITIES.get(text(row, "priority"), "normal"),
-        inferred=(*signs.inferred(found), *skipped), path=file.path, line=line,
+        inferred=signs.inferred(found), path=file.path, line=line,
     )  # fmt: skip
 
 

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 _MAX_DEPTH = 20
 BULLET, TEXT, LIST, MAP = "bullet", "text", "list", "map"
+NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _SLOW = re.compile("[\x85\u2028\u2029]|\\\\u[dD][89a-fA-F]")
 _PAIR = re.compile("[\ud800-\udbff][\udc00-\udfff]")
 
@@ -96,6 +97,18 @@ def plain(node: Node) -> Any:
     if node.kind == MAP:
         return {key.value: plain(value) for key, value in node.pairs}
     return [plain(item) for item in node.items] if node.kind == LIST else node.value
+
+
+def said(node: Node | None) -> str:
+    """Return a value as one text, so that nothing in it is lost; "" for null.
+
+    A mapping without an id is what YAML makes of an unquoted text with a colon.
+    """
+    if is_map(node):
+        return said(find(node, "id")) or "; ".join(f"{key.value}: {said(value)}" for key, value in node.pairs)
+    if is_list(node):
+        return ", ".join(filter(None, map(said, node.items)))
+    return "" if node is None or (node.plain and node.value in NULLS) else node.value.strip()
 
 
 def find(node: Node | None, *keys: str) -> Node | None:

@@ -13,12 +13,11 @@ from typing import Any, NamedTuple
 
 from idumb.domain import whole_numbers
 from idumb.markdown.syntax.source import Place
-from idumb.markdown.syntax.tree import Node, is_list, is_map, is_text
+from idumb.markdown.syntax.tree import NULLS, Node, is_list, is_map, is_text
 
 _DURATION = re.compile(r"(?=\d)(?:(\d{1,5})h)?(?:(\d{1,6})m)?(?:(\d{1,7})s)?")
 _INTEGER = re.compile(r"[-+]?\d+")
 _DECIMAL = re.compile(r"[-+]?(\d+\.\d*|\.?\d+)([eE][-+]?\d+)?")
-NULLS = frozenset({"", "~", "null", "Null", "NULL"})
 _MOST_DIGITS = 300  # of a number for an adapter; a float has no more
 _MOST = 10**15
 

@@ -243,9 +243,8 @@ def _must_haves(head: _Head, node: Node, source: Source) -> None:
         for each in _each(values):
             text, command = _artifact(each) if name == "artifacts" else (_text(each), None)
             if name == "key_links" and is_map(each):
-                fields = {name: _text(value) for name, value in _map(each).items()}
-                via = f" via {fields['via']}" if fields.get("via") else ""
-                text = f"{fields.get('from', '?')} is connected to {fields.get('to', '?')}{via}"
+                begin, end, via = (_text(tree.find(each, name)) for name in ("from", "to", "via"))
+                text = f"{begin or '?'} is connected to {end or '?'}{f' via {via}' if via else ''}"
             if text:
                 id, proof = f"AC-{len(head.criteria) + 1}", CHECK if command else HUMAN
                 head.criteria.append(Criterion(id, text, proof, command, span=source.span(each.start, each.end)))
@@ -253,29 +252,26 @@ def _must_haves(head: _Head, node: Node, source: Source) -> None:
 
 def _artifact(node: Node) -> tuple[str, str | None]:
     """Return an artifact and its check: its path, size and content are checked as GSD checks them."""
-    fields = _map(node)
-    path = _text(fields.get("path", node)).strip("`")
-    words = f"{path}: {_text(fields['provides'])}" if fields.get("provides") else path
+    path, provides = _text(tree.find(node, "path") or node).strip("`"), _text(tree.find(node, "provides"))
+    words = f"{path}: {provides}" if provides else path
     if paths.problem(path) or re.search(r"\s", path):
         return words, None
     quoted = shlex.quote(path)
-    contains = [_text(each) for name in ("contains", "exports") for each in _each(fields.get(name))]
+    contains = [_text(each) for name in ("contains", "exports") for each in _each(tree.find(node, name))]
     tests = [f"test -e {quoted}"]
     tests += [f"grep -qF -e {shlex.quote(text)} -- {quoted}" for text in contains if text and "\n" not in text]
-    lines = _text(fields["min_lines"]) if "min_lines" in fields else ""
+    lines = _text(tree.find(node, "min_lines"))
     tests += [f'test "$(wc -l < {quoted})" -ge {lines}'] if re.fullmatch(r"\d{1,7}", lines, re.ASCII) else []
     return words, " && ".join(tests)
 
 
 def _setup(head: _Head, node: Node, _source: Source) -> None:
     for each in _each(node):
-        fields = _map(each)
-        names = [_text(_map(variable).get("name", variable)) for variable in _each(fields.get("env_vars"))]
-        rows = [each for name in ("dashboard_config", "local_dev") for each in _each(fields.get(name))]
-        steps = "; ".join(map(_text, rows))
-        why = _text(fields["why"]) if "why" in fields else ""
+        names = [_text(tree.find(variable, "name") or variable) for variable in _each(tree.find(each, "env_vars"))]
+        rows = [row for name in ("dashboard_config", "local_dev") for row in _each(tree.find(each, name))]
         known = tuple(name for name in names if re.fullmatch(r"\w+", name))
-        head.setup.append(Setup(_text(fields.get("service", each)) or "a service", why, known, steps))
+        service, why = _text(tree.find(each, "service") or each), _text(tree.find(each, "why"))
+        head.setup.append(Setup(service or "a service", why, known, "; ".join(map(_text, rows))))
 
 
 _READERS: Mapping[str, Callable[[_Head, Node, Source], None]] = {
@@ -289,10 +285,6 @@ def _pieces(node: Node) -> Iterator[Piece]:
     return (Piece(text, each.start) for each in _each(node) if (text := _text(each)))
 
 
-def _map(node: Node) -> dict[str, Node]:
-    return {k.value: v for k, v in node.pairs} if is_map(node) else {}
-
-
 _NONE = frozenset({"", "none", "[]", "null", "~", "n/a"})
 
 
@@ -302,10 +294,5 @@ def _each(node: Node | None) -> list[Node]:
     return [each for each in found if not (is_text(each) and each.value.strip().lower() in _NONE)]
 
 
-def _text(node: Node) -> str:
-    """Return a value on one line. An unquoted text with a colon is a mapping in YAML; it becomes text again."""
-    if is_text(node):
-        return foreign_task.flat(node.value)
-    if is_list(node):
-        return ", ".join(map(_text, node.items))
-    return "; ".join(f"{key.value}: {_text(value)}" for key, value in node.pairs)
+def _text(node: Node | None) -> str:
+    return foreign_task.flat(tree.said(node))
