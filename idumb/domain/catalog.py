@@ -27,13 +27,12 @@ _SECOND = Row(
     "Duplicate section `{found}`, first used on line {first}", "move everything into one section", "one section"
 )
 _UNDECLARED = Row("`{found}` is not declared in the frontmatter", "declare it there", "none declared")
-_UNREADABLE = Row("{path} {why}", "save the file as UTF-8", "UTF-8 text")
 _STEP = "### step-id: Title, and a fence `yaml step` below it"
 
 # fmt: off
 ROWS: dict[str, Row] = {
     # The file and its blocks
-    "plan.too-large": Row("The file is larger than 32 MiB", "split it", "at most 32 MiB"),
+    "plan.too-large": Row("The file is larger than {most} MiB", "shorten or split it", "a smaller file"),
     "plan.not-utf-8": Row("The file is not UTF-8: unexpected byte {byte}", "save the file as UTF-8", "UTF-8"),
     "plan.nul": Row("The file contains a NUL character", "remove it", "text"),
     "plan.conflict": Row("A merge conflict is not resolved", "decide what stays, and remove the marks",
@@ -246,8 +245,6 @@ ROWS: dict[str, Row] = {
         "a fence `yaml run` with mappings, at the end of a run's plan"),
     "workflow.bad-input": Row("The input `{name}` is {why}"),
     # Settings
-    "config.unreadable": _UNREADABLE,
-    "policy.unreadable": _UNREADABLE,
     "script.empty": Row("The script has no rules", "idumb help fake-model shows one", "a fence `yaml model`"),
     "script.empty-rule": Row("The rule is empty", "add answers:", "answers"),
     # Plans of other tools, read as they are

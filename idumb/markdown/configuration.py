@@ -22,7 +22,7 @@ from idumb.markdown import setting_types
 from idumb.markdown.plans import steps
 from idumb.markdown.syntax import tree, value_types
 from idumb.markdown.syntax.inline import Text
-from idumb.markdown.syntax.source import CONFIG, POLICY, DocumentKind, Place, Source
+from idumb.markdown.syntax.source import CONFIG, POLICY, DocumentKind, Place, Source, decoded
 from idumb.markdown.syntax.tree import Node, is_map, is_text
 from idumb.markdown.syntax.value_types import choice, is_null, list_of, section
 from idumb.system import named_files
@@ -30,14 +30,14 @@ from idumb.system import named_files
 T = TypeVar("T")
 
 PATH = ".idumb/config.yaml"
-MAX_BYTES = 1024 * 1024
+_MOST = 1024 * 1024 + 1  # a byte more than `decoded` accepts
 _NAMED_ROLES = (agent.BUILDER, agent.VALIDATOR)
 
 
 def load(root: str) -> settings.Settings:
     """Return the settings of the repository at `root`; defaults without a file. Raises InputError with findings."""
     hint = f"Fix {PATH}; idumb help configuration explains every key."
-    chosen = of_file(os.path.join(root, PATH), PATH, MAX_BYTES, CONFIG, read, hint) or settings.Settings()
+    chosen = of_file(os.path.join(root, PATH), PATH, CONFIG, read, hint) or settings.Settings()
     chosen = replace(chosen, prompts=_prompts(root))
     _require_templates(chosen)
     return chosen
@@ -46,7 +46,7 @@ def load(root: str) -> settings.Settings:
 def position(root: str, *keys: str) -> tuple[int, int]:
     """Return line and column of a nested key, or of its nearest existing parent."""
     try:
-        node, source = parsed(named_files.read(os.path.join(root, PATH), MAX_BYTES + 1), PATH, MAX_BYTES, CONFIG)
+        node, source = parsed(named_files.read(os.path.join(root, PATH), _MOST), PATH, CONFIG)
     except OSError:
         return 1, 1
     offset = 0 if node is None else tree.key_offset(node, *keys)
@@ -68,7 +68,7 @@ def _require_templates(chosen: settings.Settings) -> None:
 @functools.lru_cache(maxsize=4)  # a run reads the files again before each attempt; they seldom change
 def read(data: bytes, path: str = PATH) -> tuple[settings.Settings | None, tuple[Finding, ...]]:
     """Return settings from the bytes of a configuration file; None if a finding is an error."""
-    node, source = parsed(data, path, MAX_BYTES, CONFIG)
+    node, source = parsed(data, path, CONFIG)
     chosen = settings.Settings()
     if node is not None and not source.any_error:
         given = value_types.read_value(_CONFIGURATION, node, Place("", source, kind=CONFIG, key="configuration"))
@@ -155,30 +155,14 @@ class _Whole:
 # Every file of settings
 
 
-def _decoded(data: bytes, most: int) -> str:
-    """Return the text of a file. Raises ValueError with the reason if it is too large or not UTF-8."""
-    if len(data) > most:
-        raise ValueError(f"is larger than {most} bytes")
-    try:
-        return data.decode("utf-8")
-    except UnicodeDecodeError as problem:
-        raise ValueError(f"is not UTF-8: unexpected byte at offset {problem.start}") from None
-
-
-def parsed(data: bytes, path: str, most: int, kind: DocumentKind) -> tuple[Node | None, Source]:
+def parsed(data: bytes, path: str, kind: DocumentKind) -> tuple[Node | None, Source]:
     """Return the YAML of a file of settings, and its text with what is wrong in it."""
-    try:
-        source = Source(_decoded(data, most), path)
-    except ValueError as why:
-        source = Source("", path)
-        source.report(f"{kind.prefix}.unreadable", 0, why=why, path=path)
-        return None, source
-    source.report_conflict()
+    source = decoded(data, path, most=1)
     node = None if source.findings else tree.read(Text(source.text), source, kind.prefix)
     return (None if node is None or is_null(node) else node), source
 
 
-def data_of(path: str, shown: str, kind: DocumentKind, most: int = MAX_BYTES) -> bytes | None:
+def data_of(path: str, shown: str, kind: DocumentKind) -> bytes | None:
     """Return the bytes of a file of settings, None without it. Raises InputError if it cannot be read.
 
     A link to nothing, and a file whose name ends in `.yml`, are errors: without their settings, more is allowed.
@@ -188,7 +172,7 @@ def data_of(path: str, shown: str, kind: DocumentKind, most: int = MAX_BYTES) ->
         words = f"{other} is not read: the settings are in {shown}"
         raise InputError(f"{kind.prefix}.unreadable", words, hint=f"Move them to {shown}, and remove {other}")
     try:
-        return named_files.read(path, most + 1)
+        return named_files.read(path, _MOST)
     except OSError as problem:
         if isinstance(problem, (FileNotFoundError, NotADirectoryError)) and not os.path.islink(path):
             return None
@@ -199,13 +183,12 @@ def data_of(path: str, shown: str, kind: DocumentKind, most: int = MAX_BYTES) ->
 def of_file(
     path: str,
     shown: str,
-    most: int,
     kind: DocumentKind,
     read: Callable[[bytes, str], tuple[T | None, tuple[Finding, ...]]],
     hint: str,
 ) -> T | None:
     """Return what `read` makes of a file, None without it. InputError with findings if it is wrong or unreadable."""
-    data = data_of(path, shown, kind, most)
+    data = data_of(path, shown, kind)
     if data is None:
         return None
     value, findings = read(data, shown)
@@ -229,7 +212,6 @@ def rejected(code: str, findings: tuple[Finding, ...], hint: str, variable: str 
 # `.idumb/policy/tools.yaml` and the system-wide policies
 
 POLICY_PATH = ".idumb/policy/tools.yaml"
-_MOST_OF_POLICY = 64 * 1024
 
 
 def policy(root: str, system: Iterable[tuple[str, bool]] = ()) -> Policy:
@@ -240,7 +222,7 @@ def policy(root: str, system: Iterable[tuple[str, bool]] = ()) -> Policy:
     policies = []
     for path, required in (*system, (POLICY_PATH, False)):
         hint = "idumb help configuration shows a policy"
-        own = of_file(os.path.join(root, path), path, _MOST_OF_POLICY, POLICY, read_policy, hint)
+        own = of_file(os.path.join(root, path), path, POLICY, read_policy, hint)
         if own is None and required:
             raise InputError("policy.unreadable", f"The policy {path} does not exist.", hint=f"ls -l {path}")
         policies += [own] if own is not None else []
@@ -250,7 +232,7 @@ def policy(root: str, system: Iterable[tuple[str, bool]] = ()) -> Policy:
 @functools.lru_cache(maxsize=4)  # a run reads the files again before each attempt; they seldom change
 def read_policy(data: bytes, path: str = POLICY_PATH) -> tuple[Policy | None, tuple[Finding, ...]]:
     """Return a policy from the bytes of its file; None if a finding is an error."""
-    node, source = parsed(data, path, _MOST_OF_POLICY, POLICY)
+    node, source = parsed(data, path, POLICY)
     place = Place("", source, kind=POLICY, key="policy")
     tools = value_types.read_value(_POLICY, node, place) if node is not None else {}
     if source.any_error:
@@ -266,7 +248,6 @@ _POLICY = section(dict, {"allow": _TOOLS, "deny": _TOOLS}, "allow and deny, each
 # The user's prompt templates, `.idumb/prompts/<name>.md`
 
 _PROMPTS = ".idumb/prompts"
-_MOST_OF_PROMPT = 256 * 1024
 _MOST_PROMPTS = 100
 
 
@@ -292,12 +273,13 @@ def _prompts(root: str) -> Mapping[str, str]:
 
 def _prompt(path: str, shown: str) -> str:
     try:
-        return _decoded(named_files.read(path, _MOST_OF_PROMPT + 1, links=False), _MOST_OF_PROMPT)
+        source = decoded(named_files.read(path, _MOST, links=False), shown, most=1)
     except OSError as problem:
         why = "it is a symbolic link" if os.path.islink(path) else problem.strerror or str(problem)
         raise _unusable(shown, why) from problem
-    except ValueError as problem:
-        raise _unusable(shown, f"it {problem}") from problem
+    for wrong in source.findings:
+        raise _unusable(wrong.place, wrong.message)
+    return source.text
 
 
 def _unusable(shown: str, why: str) -> InputError:

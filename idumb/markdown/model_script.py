@@ -9,10 +9,9 @@ from idumb.domain import model_script as script
 from idumb.domain.errors import InputError
 from idumb.domain.model_script import Answer, Call, Rule, Script
 from idumb.markdown.configuration import rejected
-from idumb.markdown.plans import plan_parser
 from idumb.markdown.syntax import blocks, tree, value_types
 from idumb.markdown.syntax.blocks import Block
-from idumb.markdown.syntax.source import SCRIPT, Place, Source
+from idumb.markdown.syntax.source import SCRIPT, Place, Source, decoded
 from idumb.markdown.syntax.tree import Node, is_list, is_text
 from idumb.markdown.syntax.value_types import ANY, BOOLEAN, COUNT, DATA, ValueType, choice, list_of, scalar, section
 
@@ -35,7 +34,7 @@ def load(path: str) -> Script:
 
 def read(data: bytes, path: str) -> Script:
     """Return a script from the bytes of its file. Raises InputError with all findings."""
-    source = plan_parser.decoded(data, path)
+    source = decoded(data, path)
     rules = _rules(blocks.scan(source, 0), source)
     if not rules and not source.findings:
         source.report("script.empty", 0, field="script")

@@ -302,7 +302,7 @@ def _step_plan_phase(phase: str) -> str | None:
 # The definitions of workflows
 
 _REPOSITORY, _USER, _PROGRAM = "repository", "user", "program"
-_LARGEST_DEFINITION = 1024 * 1024
+_LARGEST_DEFINITION = 1024 * 1024 + 1  # one byte more, too
 _MOST_DEFINITIONS = 1000
 
 
@@ -341,9 +341,7 @@ class DefinitionFolders:
             path = os.path.join(folder, file)
             shown = os.path.relpath(path, self._root) if origin == _REPOSITORY else path
             try:
-                data = named_files.read(path, _LARGEST_DEFINITION + 1)
-                large = f"it is larger than {_LARGEST_DEFINITION} bytes" if len(data) > _LARGEST_DEFINITION else ""
-                yield DefinitionFile(name, origin, shown, data, large)
+                yield DefinitionFile(name, origin, shown, named_files.read(path, _LARGEST_DEFINITION))
             except OSError as problem:  # it still hides others of its name, so that nothing else runs in its place
                 yield DefinitionFile(name, origin, shown, b"", problem.strerror or str(problem))
 

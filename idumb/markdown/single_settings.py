@@ -62,7 +62,7 @@ def overridden(settings: Iterable[Setting]) -> Iterator[Setting]:
 
 
 def _of(keys: Keys, data: bytes | None, path: str, usual: Any, *, of_user: bool) -> Iterator[Setting]:
-    root, source = configuration.parsed(data or b"", path, configuration.MAX_BYTES, CONFIG)
+    root, source = configuration.parsed(data or b"", path, CONFIG)
     for names, type in _leaves(keys):
         node = tree.find(root, *names)
         value, place = None, "default"
@@ -175,7 +175,7 @@ def with_setting(data: bytes, shown: str, keys: Sequence[str], value: str) -> by
     Raises InputError `config.invalid` if the file is no YAML, or `config.not-editable` if a value is in the way that
     only an editor can change.
     """
-    root, source = configuration.parsed(data, shown, configuration.MAX_BYTES, CONFIG)
+    root, source = configuration.parsed(data, shown, CONFIG)
     if source.any_error:
         raise configuration.rejected("config.invalid", source.sorted(), f"Fix {shown}")
     return _with_value(source, root, keys, value, shown).encode("utf-8", "surrogateescape")
@@ -186,7 +186,7 @@ def as_text(value: str) -> str:
     if value[:1] in ("'", '"') or value.strip() in NULLS:
         return value
     data = f"text: {value}".encode("utf-8", "surrogateescape")
-    root, _ = configuration.parsed(data, "", configuration.MAX_BYTES, CONFIG)
+    root, _ = configuration.parsed(data, "", CONFIG)
     read = tree.find(root, "text")
     return value if read is not None and read.value == value else json.dumps(value, ensure_ascii=False)
 
@@ -245,7 +245,6 @@ def _not_editable(shown: str, line: int) -> InputError:
 
 # The user's own file
 
-_MAX_BYTES = 64 * 1024
 _URL = matching("an http or https address", lambda text: text.startswith(("https://", "http://")) and " " not in text)
 _USER_KEYS = {
     "notify": section(
@@ -268,12 +267,12 @@ def user_path() -> str:
 
 def notify() -> Notify | None:
     """Return the user's settings of notices, None without any. InputError `config.invalid` with findings."""
-    return configuration.of_file(user_path(), user_path(), _MAX_BYTES, CONFIG, read_user_file, f"Fix {user_path()}")
+    return configuration.of_file(user_path(), user_path(), CONFIG, read_user_file, f"Fix {user_path()}")
 
 
 def read_user_file(data: bytes, shown: str) -> tuple[Notify | None, tuple[Finding, ...]]:
     """Return the settings of the user's file, and what is wrong with it. `shown` is its name in messages."""
-    node, source = configuration.parsed(data, shown, _MAX_BYTES, CONFIG)
+    node, source = configuration.parsed(data, shown, CONFIG)
     place = Place("", source, kind=CONFIG, key="configuration")
     given = None if node is None else value_types.read_value(_FILE, node, place)
     return (given or {}).get("notify"), source.sorted()

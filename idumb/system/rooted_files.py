@@ -171,10 +171,7 @@ class HostFiles(ProjectFiles):
 
     def write(self, path: str, text: str) -> None:
         """Atomically, creating folders."""
-        try:
-            os.makedirs(self._root, exist_ok=True)
-        except FileExistsError as problem:
-            raise NotADirectoryError(errno.ENOTDIR, f"{self._root} is not a folder") from problem
+        os.makedirs(self._root, exist_ok=True)
         super().write(path, text)
 
     def remove(self, path: str) -> None:

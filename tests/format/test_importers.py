@@ -16,6 +16,7 @@ from idumb.domain.plans.source_tasks import SourcePlan, SourceTask, unproven
 from idumb.markdown.importers import registry, signs, task_managers
 from idumb.markdown.plan_files import PlanningFolder
 from idumb.markdown.plans import plan_parser
+from idumb.markdown.syntax import source
 from tests.format import golden
 from tests.support.cases import every
 from tests.support.growth import assert_linear
@@ -52,7 +53,7 @@ def test_long_runs_of_one_character_are_read_in_linear_time(text: str, repeated:
 
 def test_a_source_is_read_as_a_whole_or_not_at_all(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """R-PLAN-9."""
-    monkeypatch.setattr(plan_parser, "_MAX_BYTES", 1 << 12)
+    monkeypatch.setattr(source, "_MIB", 1 << 7)
     monkeypatch.setattr(task_managers, "_MOST_FILES", 1)
     text = golden.source_text("checklist").ljust(1 << 12)
     (tmp_path / "TODO.md").write_text(text, encoding="utf-8")

@@ -166,7 +166,7 @@ def test_a_mistake_is_an_error_with_the_accepted_values() -> None:
 def test_bytes_that_are_not_utf8_are_refused() -> None:
     settings, findings = configuration.read(b"builder: \xff\n")
     assert settings is None
-    assert findings[0].code == "config.unreadable"
+    assert findings[0].code == "plan.not-utf-8"
 
 
 def test_a_space_that_is_none_to_a_parser_is_shown() -> None:

@@ -76,7 +76,7 @@ def test_a_mistake_is_reported_with_its_line(text: str, code: str, line: int, fi
     assert fix in findings[0].fix
 
 
-@every("data", [b"allow: [\xff]\n", b"#" * (64 * 1024 + 1)])
+@every("data", [b"allow: [\xff]\n", b"#" * (1024 * 1024 + 1)])
 def test_an_unreadable_file_is_not_a_policy(data: bytes) -> None:
     assert configuration.read_policy(data)[0] is None
 

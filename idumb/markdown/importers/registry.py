@@ -21,7 +21,7 @@ from idumb.markdown.importers.agent_plans import CHECKLIST, CURSOR, GSD
 from idumb.markdown.importers.source_file import Format, SourceFile, Sources
 from idumb.markdown.importers.spec_tools import OPENSPEC, SPEC_KIT, SPEC_KITTY
 from idumb.markdown.importers.task_managers import BACKLOG, TASK_MASTER
-from idumb.markdown.plans import plan_parser
+from idumb.markdown.syntax.source import decoded
 
 _FORMATS = (TASK_MASTER, SPEC_KITTY, CURSOR, BACKLOG, SPEC_KIT, OPENSPEC, GSD, CHECKLIST)
 KINDS = (*(each.kind for each in _FORMATS), "claude")
@@ -143,7 +143,7 @@ class FilesOnDisk(UserDict[str, str]):
 
     def __getitem__(self, name: str) -> str:
         path = self.data[name]
-        source = plan_parser.decoded(self._read(path), path)
+        source = decoded(self._read(path), path)
         for wrong in source.findings:
             hint = f"{wrong.fix[:1].upper()}{wrong.fix[1:]}, then import it again"
             raise InputError("import.unreadable", f"{wrong.place}: {wrong.message}.", hint=hint)

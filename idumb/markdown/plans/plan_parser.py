@@ -22,11 +22,10 @@ from idumb.markdown.plans.task_finder import TaskFinder
 from idumb.markdown.syntax import blocks, tree, value_types
 from idumb.markdown.syntax.blocks import FENCE, Block
 from idumb.markdown.syntax.inline import Text
-from idumb.markdown.syntax.source import Place, Source
+from idumb.markdown.syntax.source import Place, Source, decoded
 from idumb.markdown.syntax.tree import Node, is_list, is_map
 from idumb.markdown.syntax.value_types import NODE
 
-_MAX_BYTES = 32 * 1024 * 1024
 _MAX_LINE_BYTES = 64 * 1024
 MAX_TASKS = 10_000
 
@@ -53,27 +52,6 @@ def parse(data: bytes, path: str, others: Sequence[bytes] = ()) -> ParsedPlan:
     _long_lines(source, head.end_line, scanned)
     plan = _plan(data, path, head, scanned, source)
     return ParsedPlan(None if source.any_error else plan, source.sorted(), text, plan)
-
-
-def decoded(data: bytes, path: str, others: Sequence[bytes] = ()) -> Source:
-    """Decode a file, up to the first bad byte, and report what is wrong with the file as a whole."""
-    too_large = len(data) > _MAX_BYTES
-    try:
-        text = "" if too_large else data.decode("utf-8")
-        bad = -1
-    except UnicodeDecodeError as error:
-        bad = error.start
-        text = data[:bad].decode("utf-8")
-    source = Source(text, path, others)
-    if too_large:
-        source.report("plan.too-large", 0)
-    elif bad >= 0:
-        source.report("plan.not-utf-8", len(text), byte=f"{data[bad]:#04x}")
-    elif "\0" in text:
-        source.report("plan.nul", text.index("\0"))
-    else:
-        source.report_conflict()
-    return source
 
 
 def _long_lines(source: Source, first: int, scanned: list[Block]) -> None:

@@ -15,12 +15,12 @@ from idumb.domain.plans import workflow
 from idumb.domain.plans.phase_ids import WORKFLOW_RUNS
 from idumb.domain.plans.plan import Plan
 from idumb.domain.plans.workflow import Value, Workflow
-from idumb.markdown.plans import frontmatter, plan_parser, task_finder, task_reader, workflow_steps, workflow_values
+from idumb.markdown.plans import frontmatter, task_finder, task_reader, workflow_steps, workflow_values
 from idumb.markdown.plans.workflow_steps import StepDraft
 from idumb.markdown.plans.workflow_values import INPUTS
 from idumb.markdown.syntax import blocks, tree, value_types
 from idumb.markdown.syntax.blocks import FENCE, HEADING, Block
-from idumb.markdown.syntax.source import WORKFLOW, Place, Source
+from idumb.markdown.syntax.source import WORKFLOW, Place, Source, decoded
 from idumb.markdown.syntax.tree import Node, is_map
 from idumb.markdown.syntax.value_types import DATA, ValueType, matching, scalar
 
@@ -50,7 +50,7 @@ def parse(data: bytes, path: str, file_name: str = "") -> ParsedPlan:
 
     `file_name` is the name that the definition must have; "" if any name will do.
     """
-    source = plan_parser.decoded(data, path)
+    source = decoded(data, path, most=1)
     text = source.text
     if source.findings:
         return ParsedPlan(None, source.sorted(), text)

@@ -19,6 +19,7 @@ from idumb.markdown.syntax.inline import Text
 _HABITS = frozenset({"task.ticked", "criterion.ticked", "criterion.no-box"})
 _ODD_SPACES = re.compile("[\xa0\u2000-\u200a\u202f\u205f]")  # a space to see, and none to a parser
 _CONFLICT = re.compile(r"^(?:<{7}|>{7})(?: .*)?\r?$", re.MULTILINE)
+_MIB = 1024 * 1024
 _LINES = 10
 _BELOW = 20  # lines to search for the next one with text
 _TAB = re.compile(r" *\t")
@@ -114,12 +115,6 @@ class Source:
             )
         )  # fmt: skip
 
-    def report_conflict(self) -> None:
-        """Report a mark that git left at a merge conflict, for without one both sides would be read."""
-        mark = _CONFLICT.search(self.text)
-        if mark is not None:
-            self.report("plan.conflict", mark.start(), mark[0].rstrip())
-
     @property
     def any_error(self) -> bool:
         return any(f.severity == ERROR for f in self.findings)
@@ -143,6 +138,30 @@ class Source:
             return finding
         where = "" if tab == at else f" of line {tab + 1}"
         return replace(finding, fix=f"replace the tab in the indentation{where} with spaces; otherwise {finding.fix}")
+
+
+def decoded(data: bytes, path: str, others: Sequence[bytes] = (), most: int = 32) -> Source:
+    """Decode a file of `most` MiB, up to the first bad byte, and report what is wrong with the file as a whole.
+
+    A mark that git left at a merge conflict is wrong: both sides would be read.
+    """
+    too_large = len(data) > most * _MIB
+    try:
+        text = "" if too_large else data.decode("utf-8")
+        bad = -1
+    except UnicodeDecodeError as error:
+        bad = error.start
+        text = data[:bad].decode("utf-8")
+    source = Source(text, path, others)
+    if too_large:
+        source.report("plan.too-large", 0, most=most)
+    elif bad >= 0:
+        source.report("plan.not-utf-8", len(text), byte=f"{data[bad]:#04x}")
+    elif "\0" in text:
+        source.report("plan.nul", text.index("\0"))
+    elif (mark := _CONFLICT.search(text)) is not None:
+        source.report("plan.conflict", mark.start(), mark[0].rstrip())
+    return source
 
 
 class DocumentKind(NamedTuple):
