@@ -11,7 +11,6 @@ from idumb.app.core.services import Result, fields
 from idumb.domain import wording
 from idumb.domain.action import Action
 from idumb.domain.errors import InputError
-from idumb.domain.finding import did_you_mean
 from idumb.domain.runs.run import CLOSED
 from idumb.markdown import configuration, single_settings
 from idumb.markdown.single_settings import Setting
@@ -97,11 +96,7 @@ def _named(services: Services, name: str) -> Setting:
     below = [known for known in settings if known.startswith(f"{name}.")]
     if below:
         raise InputError("config.section", f"{name} is a section. Its settings: {', '.join(below)}.", hint=_ALL)
-    raise InputError(
-        "config.unknown-setting",
-        f"There is no setting {name}; {did_you_mean(name, settings, 'idumb config list --all names them')}",
-        hint=_ALL,
-    )
+    raise single_settings.no_setting(name, settings)
 
 
 def _row(setting: Setting) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from idumb.domain.envelope import text_digest
 
 PREFIX = "idumb-"
 _ALL = "what the user wrote with this command"
-_MARK = re.compile(r"^(?:<!-- |# )idumb:installed (\S+) sha256:([0-9a-f]{64})(?: -->)?\n", re.MULTILINE)
+_MARK = re.compile(r"^(?:<!-- |# )idumb:installed \S+ sha256:([0-9a-f]{64})(?: -->)?\n", re.MULTILINE)
 
 
 class Command(Struct, frozen=True):
@@ -154,12 +154,10 @@ def installed(host: Host, command: Command, version: str) -> str:
     return f"{text}# {mark}\n" if host.form is toml else f"{text}<!-- {mark} -->\n"
 
 
-def version_of(text: str) -> str | None:
-    """Return the version that wrote a file; None if idumb did not write it or it was changed since."""
-    marks = _MARK.findall(text)
-    if len(marks) != 1 or text_digest(_MARK.sub("", text)) != marks[0][1]:
-        return None
-    return str(marks[0][0])
+def is_unchanged(text: str) -> bool:
+    """Whether a file is as some version of idumb wrote it."""
+    digests = _MARK.findall(text)
+    return len(digests) == 1 and text_digest(_MARK.sub("", text)) == digests[0]
 
 
 def is_marked(text: str) -> bool:

@@ -61,6 +61,13 @@ def overridden(settings: Iterable[Setting]) -> Iterator[Setting]:
         yield one._replace(value=value, source=variable) if variable and not one.of_user else one
 
 
+def no_setting(name: str, known: Iterable[str]) -> UsageError:
+    """Return the error for a name or a variable of no setting."""
+    near = did_you_mean(name, known, "idumb config list --all names them")
+    hint = Action.of("config", "list", "--all")
+    return UsageError("config.unknown-setting", f"There is no setting {name}; {near}", hint=hint)
+
+
 def _of(keys: Keys, data: bytes | None, path: str, usual: Any, *, of_user: bool) -> Iterator[Setting]:
     root, source = configuration.parsed(data or b"", path, CONFIG)
     for names, type in _leaves(keys):
@@ -95,6 +102,7 @@ def _leaves(keys: Keys, above: _Names = ()) -> Iterator[tuple[_Names, ValueType]
 
 # What concerns consent or trust has no variable: which programs run, what they may do, and who judges.
 _SECTIONS = frozenset({"ask", "breaker", "git", "retry", "run", "snapshot"})
+_PREFIXES = tuple(f"IDUMB_{section.upper()}_" for section in _SECTIONS)
 _TRUSTED = frozenset({"git.hooks", "git.network", "run.on_deviation"})
 _COMMENT = re.compile(r"(?:^|\s)#")
 
@@ -106,9 +114,7 @@ def choose(name: str, value: str) -> None:
     """
     rows = {".".join(names): names for names, _ in _leaves(setting_types.KEYS)}
     if name not in rows:
-        near = did_you_mean(name, rows, "idumb config list --all names them")
-        hint = Action.of("config", "list", "--all")
-        raise UsageError("config.unknown-setting", f"There is no setting {name}; {near}", hint=hint)
+        raise no_setting(name, rows)
     try:
         _require_free(rows[name], f"--set {name}", f"idumb config explain {name}")
         _read(rows[name], value, f"--set {name}", f"idumb config explain {name}")
@@ -134,6 +140,9 @@ def _variables_given() -> dict[_Names, tuple[str, str]]:
     A variable without a value says nothing, like a key without one in a file.
     """
     rows = {_variable(names): names for names, _ in _leaves(setting_types.KEYS)}
+    for unknown in sorted({*child_process.variables()} - rows.keys()):
+        if unknown.startswith(_PREFIXES):
+            raise no_setting(unknown, rows)
     values = child_process.environment(rows)
     for variable in values:
         _require_free(rows[variable], variable, f"unset {variable}")

@@ -139,6 +139,10 @@ def test_a_variable_overrides_the_file_unless_consent_or_trust_depends_on_it(
         assert (error["code"], f"IDUMB_{name}:" in error["message"]) == ("config.variable", name in wrong), value
         assert not re.search(r":\d", error["message"]), "a variable has no lines"
         monkeypatch.delenv(f"IDUMB_{name}")
+    with monkeypatch.context() as given:
+        given.setenv("IDUMB_RUN_MAXATTEMPTS", "1")
+        error = project.json("check-plan", "1").error
+        assert error["message"] == "There is no setting IDUMB_RUN_MAXATTEMPTS; did you mean `IDUMB_RUN_MAX_ATTEMPTS`?"
     for empty in ("", "~ # none"):
         monkeypatch.setenv("IDUMB_ASK_TIMEOUT", empty)
         assert project.quick("check-plan", "1").code == 0

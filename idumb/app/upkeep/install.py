@@ -84,7 +84,7 @@ def _action(present: str | None, shipped: str | None) -> str:
     present = present.replace("\r\n", "\n")  # git may have changed the ends of lines
     if not hosts.is_marked(present):
         return FOREIGN
-    if hosts.version_of(present) is None:
+    if not hosts.is_unchanged(present):
         return EDITED
     if present == shipped:
         return CURRENT
