@@ -287,15 +287,8 @@ class Container:
         chosen, note = self.settings.checkout, self.reporter.note
         cached, needed = path_rules.cover(chosen.cache), () if chosen.prepare else chosen.provide
         names = set(self.settings.environment).difference(("HOME", "TMPDIR"), toolchains.VARIABLES)
-        return Additions(
-            chosen.provide,
-            chosen.limit << 30,
-            cached,
-            self.user_repository,
-            note=note,
-            needed=needed,
-            variables=child_process.environment(sorted(names)),
-        )
+        seen, limit = child_process.environment(sorted(names)), chosen.limit << 30
+        return Additions(chosen.provide, limit, cached, self.user_repository, note=note, needed=needed, variables=seen)
 
     def open_checkout(self) -> Workspace:
         """The checkout of the repository in which programs work."""

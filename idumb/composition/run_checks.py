@@ -48,19 +48,8 @@ class RunChecks:
             head=lambda: services.history.head().commit,
             controls=self._controls,
             is_work=lambda tree, path: run_lookup.has_changed(services, run, tree, path),
-            hints=Hints(
-                services.settings.checks,
-                services.settings.checkout,
-                lambda: (*services.trees.ignored(), *services.trees.ignored_above()),
-                child_process.variables,
-                self._text,
-            ),
+            hints=Hints(services.settings, services.root, services.trees.ignored, child_process.variables),
         )
-
-    def _text(self, path: str) -> str:
-        with contextlib.suppress(OSError):  # behind a link, or unreadable
-            return self._services.files.read(path) or ""
-        return ""
 
     @contextlib.contextmanager
     def fresh_clone(self, head: str | None, work: Collection[str]) -> Iterator[tuple[Checkout, ShellChecks]]:

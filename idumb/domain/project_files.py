@@ -135,7 +135,8 @@ class _Row(NamedTuple):
 
 
 _VENV, _PIP = "python3 -m venv .venv", ".venv/bin/pip install"
-_FILES = "-r requirements.txt"
+_FILES, _BUNDLE = "-r requirements.txt", "bundle config set --local path vendor/bundle && bundle install"
+_DEV = "-r requirements-dev.txt"
 _YARN = "YARN_ENABLE_GLOBAL_CACHE=false yarn install --immutable"
 """Yarn's own cache is in the home, which prepared packages would not find again."""
 _DEVELOP = r"(?ms)^\[project\.optional-dependencies\]$(?:(?!^\[).)*?^dev *="
@@ -151,26 +152,18 @@ _ROWS = (
     _Row(("pyproject.toml", "poetry.lock"), "", ("POETRY_VIRTUALENVS_IN_PROJECT=true poetry install",), _ENVIRONMENT),
     _Row(("pyproject.toml", "pdm.lock"), "", ("pdm sync",), _ENVIRONMENT),
     _Row(("Pipfile", "Pipfile.lock"), "", ("PIPENV_VENV_IN_PROJECT=1 pipenv sync --dev",), _ENVIRONMENT),
-    _Row(
-        ("requirements-dev.txt", "requirements.txt"), "", (_VENV, f"{_PIP} {_FILES} -r requirements-dev.txt"), ".venv"
-    ),
+    _Row(("requirements-dev.txt", "requirements.txt"), "", (_VENV, f"{_PIP} {_FILES} {_DEV}"), _ENVIRONMENT),
     _Row(("requirements.txt",), r"(?m)^\s*[\w.-]", (_VENV, f"{_PIP} {_FILES}"), _ENVIRONMENT),
     _Row(("pyproject.toml",), _DEVELOP, (_VENV, f"{_PIP} --editable '.[dev]'"), _ENVIRONMENT),
     _Row(("pyproject.toml",), r"ependencies\b", (_VENV, f"{_PIP} --editable ."), _ENVIRONMENT),
     _Row(("composer.json", "composer.lock"), '"require', ("composer install --no-interaction",), "vendor"),
-    _Row(
-        ("Gemfile", "Gemfile.lock"),
-        r"(?m)^\s*gem\b",
-        ("bundle config set --local path vendor/bundle", "bundle install"),
-        "vendor/bundle",
-    ),
+    _Row(("Gemfile", "Gemfile.lock"), r"(?m)^\s*gem\b", (_BUNDLE,), "vendor/bundle"),
     _Row(("go.mod",), r"(?m)^require\b", ("go mod download",)),
     _Row(("Cargo.toml", "Cargo.lock"), r"dependencies\b", ("cargo fetch --locked",)),
     _Row(("pom.xml",), "<dependency>", ("mvn -q dependency:go-offline",)),
 )
 """The first row for a manifest counts; for Python, the first row of all."""
 
-FOLDERS = frozenset({_MODULES, _ENVIRONMENT})
 FILES = tuple(dict.fromkeys([*(name for row in _ROWS for name in row.files), _MAKEFILE]))
 
 

@@ -61,14 +61,13 @@ GIT_SETTINGS = ("user.name", "user.email", "init.defaultbranch")
 class Conditions(Struct, frozen=True):
     """Under which conditions one check runs.
 
-    - `locations`: the toolchains that it sees. `omitted`: the folders of PATH that it does not see.
+    - `locations`: the toolchains that it sees.
     - `weaker`: why its result proves less, in words. `changed`: paths that decide which program it runs, and that
       changed since the run began.
     """
 
     variables: Mapping[str, str]
     locations: tuple[str, ...] = ()
-    omitted: tuple[str, ...] = ()
     weaker: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
 
@@ -132,21 +131,18 @@ class CheckEnvironment:
         """Return the folders where toolchains keep what they downloaded or compiled; some may not exist."""
         return tuple(toolchains.caches(self.kept))
 
-    def folders(self, root: str, present: Sequence[str] = ()) -> tuple[list[str], list[str]]:
-        """Return the folders of PATH for a check in `root`, and those that it does not get, as below the repository.
+    def folders(self, root: str, present: Sequence[str] = ()) -> list[str]:
+        """Return the folders of PATH for a check in `root`.
 
         A folder of the repository is replaced by that of the check's own tree if it is in a path of `present`.
         """
         kept: list[str] = []
-        omitted: list[str] = []
         for folder, inner in self._search_path:
             if inner is None:
                 kept.append(folder)
             elif any(is_below(inner, path.strip("/")) for path in present):
                 kept.append(f"{root}/{inner}")
-            else:
-                omitted.append(inner)
-        return kept, omitted
+        return kept
 
     def variables_of(self, private: str, root: str, present: Sequence[str] = ()) -> dict[str, str]:
         """Return the variables of one check in `root`, whose own folders are in `private`."""
@@ -157,7 +153,7 @@ class CheckEnvironment:
         if "MISE_DATA_DIR" in self.kept:  # mise is in use, and trusts the files in `root` by this variable
             trusted = self.variables.get(toolchains.TRUSTED, "")
             own[toolchains.TRUSTED] = f"{trusted}:{root}" if trusted else root
-        path = os.pathsep.join(self.folders(root, present)[0])
+        path = os.pathsep.join(self.folders(root, present))
         own |= {name: own["TMPDIR"] for name in ("TMP", "TEMP") if name in self.variables}
         return {**self.variables, **self.kept, "PATH": path, **own}
 
@@ -173,7 +169,6 @@ class CheckEnvironment:
             yield Conditions(
                 self.variables_of(private, root, present),
                 self.locations,
-                tuple(self.folders(root, present)[1]),
                 (*self._weaker, *(f"{self._short(path)} changed during the run" for path in changed)),
                 changed,
             )
@@ -190,7 +185,7 @@ class CheckEnvironment:
             return ()
         files = toolchains.configuration(self.kept)
         base = self.kept.get("PYTHONUSERBASE", "")
-        return toolchains.changed(command, self.folders("")[0], files, self._inputs.above, self._inputs.since, base)
+        return toolchains.changed(command, self.folders(""), files, self._inputs.above, self._inputs.since, base)
 
     def _new_folder(self) -> str:
         """Return the path of the private folders of the next check."""

@@ -18,7 +18,7 @@ from idumb.domain.proof.evidence import NOT_RUN, Evidence
 from idumb.gates import conditions, shell_command
 from idumb.gates.controls import Controls
 from idumb.gates.prepare import prepare_identity, require_prepared
-from idumb.gates.shell_command import NO_PROOF, NOT_FOUND, Shell
+from idumb.gates.shell_command import NO_PROOF, Shell
 from idumb.system import child_process, process_end, process_tree
 
 if TYPE_CHECKING:
@@ -257,13 +257,8 @@ class ShellChecks(Struct, kw_only=True):
 
 def _under(conditions: Conditions, result: Evidence) -> Evidence:
     """Return the evidence with the conditions under which it was found."""
-    output = result.output
-    if result.exit_code == NOT_FOUND and conditions.omitted:
-        folders = ", ".join(conditions.omitted)
-        output += f"\n[PATH names {folders} in your working tree, which checks do not search unless it is provided]"
     return replace(
         result,
-        output=output,
         weaker=(*result.weaker, *conditions.weaker),
         locations=(*conditions.locations, *result.locations),
         changed_programs=conditions.changed,

@@ -5,6 +5,7 @@ Besides its output, the evidence says what a check had besides the tree, what it
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -17,7 +18,7 @@ from idumb.domain import paths, project_files, wording
 from idumb.domain.plans import empty_checks
 from idumb.domain.proof import evidence
 from idumb.domain.proof.evidence import Evidence
-from idumb.domain.settings import USER_HOME, CheckoutSettings, CheckSettings
+from idumb.domain.settings import USER_HOME, Settings
 from idumb.system import child_process
 
 if TYPE_CHECKING:
@@ -30,6 +31,7 @@ NOT_FOUND = 127
 _NOT_STARTED = {126: "execute", NOT_FOUND: "find"}
 NO_PROOF = ("precondition", "setup", "rollback of ")
 """Subjects of commands that prepare or undo work and prove nothing about it."""
+_LARGEST = 1 << 22
 _HOME = ("~/", "$HOME", "${HOME")
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b|(?<=[$'{.])[A-Z][A-Z0-9]+\b")
 _UNREACHED = re.compile(r"(?i)certificate|\b(?:unknownissuer|proxy|econnrefused|enotfound|eai_again)\b|resolve host")
@@ -119,17 +121,16 @@ def _judged(asked: Evidence, finished: child_process.Finished, output: str) -> t
 
 
 class Hints(NamedTuple):
-    """What is known when a check fails: the configuration, and the `ignored` paths of the user's working tree.
+    """What is known when a check fails.
 
-    Those of the repository above a project begin with `../`. `variables` are the names of the user's; `read` returns
-    the text of a file of the project, "" if there is none.
+    That is the configuration, the `ignored` paths of the user's project at `root`, and the names of his `variables`.
+    Paths of the repository above the project begin with `../`.
     """
 
-    checks: CheckSettings = CheckSettings()
-    checkout: CheckoutSettings = CheckoutSettings()
-    ignored: Callable[[], Iterable[str]] = tuple
+    settings: Settings = Settings()
+    root: str = os.devnull
+    ignored: Callable[..., Iterable[str]] = lambda **_: ()
     variables: Callable[[], Iterable[str]] = tuple
-    read: Callable[[str], str] = lambda _: ""
 
     def of(self, made: Evidence, environment: Mapping[str, str], proof: ProofCheckout) -> Iterator[str]:
         """Yield what the check may need, because its command or output names it; `environment` is its own."""
@@ -137,7 +138,7 @@ class Hints(NamedTuple):
         home = environment.get("HOME", "")
         is_private = bool(home) and os.path.dirname(home) == os.path.dirname(environment.get("TMPDIR", ""))
         if is_private and (_has(made.command or "", _HOME) or _lacks(made.output, home)):
-            line = project_files.how_to_set("checks", self.checks, {"home": USER_HOME})
+            line = project_files.how_to_set("checks", self.settings.checks, {"home": USER_HOME})
             yield f"your HOME, because checks have a private, empty one: {line}"
         wanted = {*_VARIABLE.findall(f"{made.command}\n{made.output}")}.difference(environment)
         absent = [*self._absent(proof.root)]
@@ -145,7 +146,7 @@ class Hints(NamedTuple):
             yield self._to_provide(named)
         missing = {name for pair in _NOT_INSTALLED.findall(made.output) for name in pair if name}
         if not named and (commands := self._installing(missing)):
-            line = project_files.how_to_set("checkout", self.checkout, {"prepare": commands})
+            line = project_files.how_to_set("checkout", self.settings.checkout, {"prepare": commands})
             yield f"what is not installed there: {line}"
         yield from _off_path(missing, environment, proof)
         hidden = {*self.variables()}.difference(environment)
@@ -162,20 +163,27 @@ class Hints(NamedTuple):
         return self._to_provide(named) if named else ""
 
     def _to_provide(self, named: Sequence[str]) -> str:
-        line = project_files.how_to_set("checkout", self.checkout, {"provide": [*map(_below_top, named)]})
+        rules = [path.replace("../", "") for path in named]  # a plain name is also that above the project
+        line = project_files.how_to_set("checkout", self.settings.checkout, {"provide": rules})
         return f"{wording.listed(named)}, which git ignores: commit it if it is work, or {line}"
 
     def _defining(self, variables: Iterable[str], absent: Iterable[str]) -> Iterator[str]:
         """Yield the files such as `.env` that define one of these variables."""
         defined = re.compile(rf"^(?:export )?(?:{'|'.join(variables) or '(?!)'})=", re.MULTILINE)
-        own = (path for path in absent if path.rpartition("/")[2].startswith(".env") and not path.startswith("../"))
-        yield from (path for path in own if defined.search(self.read(path)))
+        own = (path for path in absent if path.rpartition("/")[2].startswith(".env"))
+        yield from (path for path in own if defined.search(self._text(path)))
+
+    def _text(self, path: str) -> str:
+        """Return the text of a file of the project; "" if there is none."""
+        with contextlib.suppress(OSError), open(os.path.join(self.root, path), errors="replace") as stream:
+            return stream.read(_LARGEST)
+        return ""
 
     def _installing(self, missing: Iterable[str]) -> Sequence[str]:
         """Return the commands that install one of these programs and packages, if a manifest names it."""
-        if not missing or self.checkout.prepare or self.checkout.provide:
+        if not missing or self.settings.checkout.prepare or self.settings.checkout.provide:
             return ()
-        files = {name: text for name in project_files.FILES if (text := self.read(name))}
+        files = {name: text for name in project_files.FILES if (text := self._text(name))}
         names = "|".join(map(re.escape, missing))
         if not re.search(rf"(?<![\w-])(?:{names})(?![\w-])", "\n".join(files.values())):
             return ()
@@ -184,7 +192,7 @@ class Hints(NamedTuple):
 
     def _absent(self, root: str) -> Iterator[str]:
         """Yield the user's ignored paths that are not in the tree of the check."""
-        for name in self.ignored():
+        for name in self.ignored(above=True):
             path = name.rstrip("/")
             if path.rpartition("/")[2] in _NEVER or paths.matches_any(name, paths.OWN_FILES):
                 continue
@@ -194,8 +202,8 @@ class Hints(NamedTuple):
 
 def _off_path(missing: Collection[str], environment: Mapping[str, str], proof: ProofCheckout) -> Iterator[str]:
     """Yield programs of what is installed in the tree that the command could not find, or that find a package."""
-    for folder in (*proof.provided, *proof.prepared):
-        for programs in (f"{folder}/bin", f"{folder}/.bin"):
+    for folder in (*proof.provided, *proof.prepared, ""):
+        for programs in (os.path.join(folder, "bin"), os.path.join(folder, ".bin")):
             place = os.path.join(proof.root, programs)
             there = [name for name in (*missing, "python") if os.path.exists(os.path.join(place, name))]
             if missing and there and place not in environment.get("PATH", "").split(os.pathsep):
@@ -214,11 +222,6 @@ def _lacks(output: str, home: str) -> bool:
     return any(other != f"{home}/" for other in others)
 
 
-def _below_top(path: str) -> str:
-    """Return a path of the working tree as a rule of the project: `node_modules` for that above it, too."""
-    return path.replace("../", "")
-
-
 def _has(text: str, parts: Iterable[str]) -> bool:
     return any(part in text for part in parts)
 
@@ -230,7 +233,7 @@ def _named(made: Evidence, absent: Sequence[str]) -> list[str]:
     named = [path for path in absent if path in built or _names(words, path)]
     if named or not (made.result == evidence.ERRORED or _has(made.output.lower(), _LACKING)):
         return named
-    return [path for path in absent if path.rpartition("/")[2] in project_files.FOLDERS]
+    return [path for path in absent if path.rpartition("/")[2] in project_files.DEPENDENCIES]
 
 
 def _built(output: str, absent: Iterable[str]) -> Iterator[str]:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 from idumb.domain.plans import shell
-from idumb.system.private_folders import MANIFESTS
+from idumb.system.private_folders import MANIFESTS, names_in
 
 BASES: Mapping[str, tuple[str, str]] = {
     "{cache}": ("XDG_CACHE_HOME", ".cache"),
@@ -136,7 +136,7 @@ def changed(
 def _programs(search_path: Sequence[str], since: int) -> Iterator[str]:
     for folder in search_path:
         if folder not in _SYSTEM:
-            paths = [f"{folder}/{name}" for name in _list(folder)]
+            paths = [f"{folder}/{name}" for name in names_in(folder)]
             yield from [folder] if os.path.islink(folder) else ()
             yield from (p for p in paths if _changed_at(p) > since and os.path.isfile(p) and os.access(p, os.X_OK))
 
@@ -146,15 +146,8 @@ def _packages(search_path: Sequence[str], base: str) -> Iterator[str]:
     programs = (os.path.realpath(f"{folder}/python3") for folder in search_path if folder not in _SYSTEM)
     prefixes = (os.path.dirname(os.path.dirname(program)) for program in programs if os.path.exists(program))
     for prefix in (*prefixes, *([base] if base else ())):
-        names_in = _list(f"{prefix}/lib")
-        yield from (f"{prefix}/lib/{name}/site-packages" for name in names_in if name.startswith("python3"))
-
-
-def _list(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
+        names = (name for name in names_in(f"{prefix}/lib") if name.startswith("python3"))
+        yield from (f"{prefix}/lib/{name}/site-packages" for name in names)
 
 
 def _changed_at(path: str) -> int:

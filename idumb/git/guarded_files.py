@@ -21,6 +21,7 @@ from idumb.domain.paths import is_below
 from idumb.domain.runs import run
 from idumb.git import git_program
 from idumb.git.discover import Worktree
+from idumb.system.private_folders import names_in
 
 _SHARED = ("info/attributes", "info/exclude", "info/grafts", "objects/info/alternates")
 _OWN = ("commondir", "gitdir")
@@ -199,17 +200,10 @@ def _hooks_within(folders: Iterable[str]) -> Iterator[str]:
     """Yield the hooks in folders of the working tree, where other files may be too."""
     for folder in folders:
         wrappers = os.path.basename(folder) == _WRAPPERS
-        yield from (os.path.join(folder, name) for name in _names(folder) if wrappers or name in _HOOKS)
+        yield from (os.path.join(folder, name) for name in names_in(folder) if wrappers or name in _HOOKS)
         if wrappers:
             above = os.path.dirname(folder)
-            yield from (os.path.join(above, name) for name in _names(above) if name in _HOOKS)
-
-
-def _names(folder: str) -> list[str]:
-    try:
-        return sorted(os.listdir(folder))
-    except OSError:
-        return []
+            yield from (os.path.join(above, name) for name in names_in(above) if name in _HOOKS)
 
 
 def digest(path: str) -> str | None:

@@ -14,6 +14,7 @@ from idumb.domain.proof.ledger import Change
 from idumb.domain.runs import project_key
 from idumb.git import discover, git_program
 from idumb.git.discover import Worktree
+from idumb.system.private_folders import names_in
 
 OUTSIDE = "../"
 """The beginning of each path outside the project's folder. No plan can declare such a path."""
@@ -92,10 +93,7 @@ class ProjectPaths:
 
 def with_state(worktree: Worktree) -> tuple[str, ...]:
     """Return the folders of the projects that idumb has state of, in any working tree; "" for the top."""
-    try:
-        names = os.listdir(os.path.join(worktree.common_dir, "idumb", "worktrees"))
-    except FileNotFoundError:
-        return ()
+    names = names_in(os.path.join(worktree.common_dir, "idumb", "worktrees"))
     return tuple(sorted({project_key.parts(name)[1] for name in names}))
 
 

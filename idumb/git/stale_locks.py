@@ -22,6 +22,7 @@ from idumb.domain.runs import project_key
 from idumb.git import disk, git_program
 from idumb.git.discover import Worktree
 from idumb.system import machine, named_files, process_tree
+from idumb.system.private_folders import names_in
 
 # Temporary names that `atomic_write` uses until a file is complete.
 _OURS = re.compile(r"\..{1,100}\.(\d+)-[0-9a-f]{8}\.tmp")
@@ -93,11 +94,7 @@ def _refs(worktree: Worktree) -> Iterator[str]:
 
 def _of_projects(worktree: Worktree, folder: str) -> list[str]:
     """Return what belongs to this working tree's projects in a folder with one entry, or lock, for each project."""
-    try:
-        names = sorted(os.listdir(folder))
-    except FileNotFoundError:
-        return []
-    keys = ((name, name.removesuffix(".lock")) for name in names)
+    keys = ((name, name.removesuffix(".lock")) for name in names_in(folder))
     return [os.path.join(folder, name) for name, key in keys if project_key.parts(key)[0] == worktree.name]
 
 
@@ -122,8 +119,7 @@ def _private(worktree: Worktree) -> Iterator[str]:
     """Yield temporary files in folders that only idumb writes."""
     own = os.path.join(worktree.common_dir, "idumb")
     for folder in (own, *_of_projects(worktree, os.path.join(own, "worktrees"))):
-        with contextlib.suppress(FileNotFoundError):
-            yield from filter(_is_ours, (os.path.join(folder, name) for name in os.listdir(folder)))
+        yield from filter(_is_ours, (os.path.join(folder, name) for name in names_in(folder)))
 
 
 def _is_ours(path: str) -> bool:

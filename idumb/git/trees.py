@@ -114,14 +114,14 @@ class GitTrees(Snapshots):
             **{self.paths.to_project(path): why for path, why in own},
         }
 
-    def ignored(self) -> tuple[str, ...]:
-        """Return the ignored paths of `omitted`, as they are now, without those inside submodules."""
-        return self.paths.of_project(self.scanner.ignored())
+    def ignored(self, *, above: bool = False) -> tuple[str, ...]:
+        """Return the ignored paths of `omitted`, as they are now, without those inside submodules.
 
-    def ignored_above(self) -> tuple[str, ...]:
-        """Return the ignored folders at the top of the repository, as paths of a project in a folder of it."""
-        listed = self.scanner.ignored() if self.paths.folder else ()
-        return self.paths.all_to_project(path for path in listed if path.count("/") == 1)
+        With `above`, also the folders at the top of the repository, for a project in a folder of it.
+        """
+        listed = self.scanner.ignored()
+        of_top = [path for path in listed if path.count("/") == 1 and not self.paths.contains(path)] if above else ()
+        return (*self.paths.of_project(listed), *self.paths.all_to_project(of_top))
 
     def hidden_by(self, rules: Iterable[str]) -> Mapping[str, tuple[str, str]]:
         """Return each path that one of these `.gitignore` files hides, with that file and its rule."""

@@ -64,6 +64,14 @@ def closing(descriptor: int) -> Iterator[int]:
         os.close(descriptor)
 
 
+def names_in(folder: str) -> list[str]:
+    """Return the sorted names in a folder; none if it is missing, or cannot be listed."""
+    try:
+        return sorted(os.listdir(folder))
+    except OSError:
+        return []
+
+
 def opened(folder: str) -> AbstractContextManager[int]:
     """Open a folder, which a link may name, for the length of a block."""
     return closing(os.open(folder, os.O_RDONLY | os.O_DIRECTORY))
@@ -183,10 +191,7 @@ def unlock_folder(folder: str, descriptor: int) -> None:
 
 def abandoned(top: str) -> Iterator[str]:
     """Yield the folders that no process holds. Each is locked while the caller removes it."""
-    try:
-        names = sorted(os.listdir(top))
-    except OSError:
-        return
+    names = names_in(top)
     held = {name.removesuffix(_LOCK) for name in names if name.endswith(_LOCK)}
     for name in sorted(name for name in held | set(names) if name.isdecimal()):
         descriptor = take_lock(os.path.join(top, name + _LOCK), create=False) if name in held else None

@@ -20,7 +20,7 @@ from typing import IO
 from idumb.domain import wording
 from idumb.domain.errors import Refusal
 from idumb.domain.paths import folders_above, is_below
-from idumb.git import disk, git_program
+from idumb.git import disk, git_program, guarded_files
 from idumb.git.checkouts import relocated, untracked
 from idumb.git.checkouts.relocated import Environments
 from idumb.git.checkouts.untracked import Facts, Manifest
@@ -214,11 +214,8 @@ class Provided:
 
 def _included(root: str) -> tuple[str, ...]:
     """Return the patterns of the file in which other tools look for them too; none if it cannot be read."""
-    try:
-        with open(os.path.join(root, _INCLUDE), encoding="utf-8", errors="surrogateescape") as stream:
-            return tuple(line for line in stream.read().splitlines() if line.strip() and not line.startswith("#"))
-    except OSError:
-        return ()
+    lines = os.fsdecode(guarded_files.content(os.path.join(root, _INCLUDE))).splitlines()
+    return tuple(line for line in lines if line.strip() and not line.startswith("#"))
 
 
 def _sizes(names: Iterable[str], paths: Collection[str], originals: Originals) -> dict[str, int]:

@@ -113,7 +113,7 @@ def test_a_scan_names_what_it_leaves_out_by_paths_of_the_project(sandbox: GitSan
         GitSandbox.create(sandbox.root / name).write("f", "1\n")
     api.scan()
     sandbox.write_all({".gitignore": "deps/\n", "deps/x": ""})
-    assert (api.ignored(), api.ignored_above()) == (("log",), ("../../deps/",))
+    assert (api.ignored(), api.ignored(above=True)) == (("log",), ("log", "../../deps/"))
     assert api.repositories() == ("inner",)
     assert api.omitted() == {"log": paths.IGNORED_BY_GIT, "inner": "a repository of its own"}
     assert api.hidden_by([".gitignore"]) == {"log": (".gitignore", "log")}

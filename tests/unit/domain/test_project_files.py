@@ -74,7 +74,7 @@ def test_manifests_and_lock_files_decide() -> None:
         ({"composer.json": '"require": {}', "composer.lock": ""}, ["composer install --no-interaction"], ["vendor"]),
         (
             {"Gemfile": "gem 'a'\n", "Gemfile.lock": ""},
-            ["bundle config set --local path vendor/bundle", "bundle install"],
+            ["bundle config set --local path vendor/bundle && bundle install"],
             ["vendor/bundle"],
         ),
         ({"pyproject.toml": "[tool.ruff]\n"}, [], []),
