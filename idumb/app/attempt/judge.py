@@ -11,7 +11,7 @@ from idumb.app.core import questions
 from idumb.app.core.attempt import JUDGED, Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.worktree import preconditions, task_base
-from idumb.domain import contract, failures, outcome, wording
+from idumb.domain import agent, contract, failures, outcome, wording
 from idumb.domain import paths as path_rules
 from idumb.domain.action import Decision
 from idumb.domain.errors import Refusal
@@ -24,6 +24,7 @@ from idumb.domain.proof.ledger import Entry
 
 _MOST_READ = 1024 * 1024
 """Bytes of a changed file that may name paths of this machine; larger ones are data."""
+_MOST_SAID = 300
 _MAY_BE_COMMITTED = frozenset({outcome.PASS, evidence.WAITING})
 
 
@@ -342,4 +343,17 @@ def reach_verdict(_: RunContext, attempt: Attempt) -> Attempt:
     elif ended == outcome.WAITING:
         answered = {answer.decision for answer in attempt.answers}
         why = next((f"{why}: {q.why}" for q in attempt.questions if q.id not in answered), why)
+    elif ended == outcome.FAILED:
+        why = _words_of_idle(attempt) or why
     return attempt.at(JUDGED, verdict=verdict, outcome=ended, reason=why)
+
+
+def _words_of_idle(attempt: Attempt) -> str:
+    """Return what an agent said that changed nothing of what it had to change: it knows best what stops it."""
+    missing, result = [line for line in attempt.ledger.lines if line.status == ledger.MISSING], attempt.result
+    idle = missing and not attempt.changes and not any(line.rule for line in missing)
+    if not idle or result is None or not agent.capabilities_of(attempt.builder).calls_model:
+        return ""
+    said = wording.one_line(result.reply or result.output)
+    last = said if len(said) <= _MOST_SAID else f"...{said[-_MOST_SAID:]}"
+    return last and f"it changed nothing, and said: {last}"

@@ -176,6 +176,17 @@ def test_a_validator_with_an_unusable_answer_is_asked_again_once_but_not_in_a_st
     assert [request.role for request in run.builder.requests].count(agent.VALIDATOR) == count
 
 
+@pytest.mark.parametrize("written", [{}, {"B": b"text"}])
+def test_the_question_of_an_agent_that_changed_nothing_is_why_its_attempt_failed(written: dict[str, bytes]) -> None:
+    def work(_: AgentRequest, files: dict[str, bytes]) -> AgentResult:
+        files.update(written)
+        return AgentResult(outcome.COMPLETED, reply="Which one?\n\n- this\n- that")
+
+    run = EngineRun(task("A"), work=work)
+    run.run()
+    assert ("it changed nothing, and said: Which one? - this - that" in run.state.tasks["A"].reason) == (not written)
+
+
 def test_a_strict_run_calls_its_builder_once() -> None:
     """R-ADAPT-3: strict never retries, a call as little as an attempt."""
     run = EngineRun(task("A"), work=lambda *_: NETWORK, mode=STRICT)
