@@ -280,7 +280,7 @@ _RAN = frozenset({
     "cancelled", "error", "errors", "fail", "failed", "failing", "pass", "passed", "passes", "passing", "rerun",
     "subtests passed", "xfailed", "xpassed",
 })  # fmt: skip
-_SKIPPED = frozenset({"ignored", "pending", "skipped", "todo"})
+_SKIPPED = frozenset({"ignored", "pending", "skip", "skipped", "todo"})
 _TEST_LIKE = r"(?i)test|spec|check|verify|(?:^|/)ci(?:\W|$)"
 _NO_GO_TEST = r"-run[= ]['\"]?(?:\^\$|XXX|NONE|none)(?:['\"]|\s|$)"
 _COLOURS = r"\x1b\[[0-9;?]*[A-Za-z]|\r"
@@ -303,8 +303,29 @@ _SUMMARIES = (
         r"^\?[ ]+\t\S+\t\[no test files\]$|^ok .*\[no tests to run\]$|^\t\S+\t\tcoverage: 0\.0% of statements$",
     ),
     ("cargo test", r"^ +Summary \[.*?\] +\d+ tests? run:.*$"),
+    ("bun test", r"^ *\d+ pass\n(?: *\d+ (?:skip|todo|fail)\n)*"),
+    ("deno test", r"^ok \| \d+ passed .*$"),
+    ("playwright", r"^  \d+ skipped\n?(?:  \d+ passed.*)?$"),
+    (
+        "the test program",
+        r"^No tests (?:executed!|were found!!!)$|^No test (?:matches|is available) .*$|^1\.\.0\b.*$|^Result: NOTESTS$",
+    ),
 )
 """What test programs print at their end; text without counts says that no test ran. Few commands need the patterns."""
+_TOTALS = (
+    ("rspec", r"^(?P<all>\d+) examples?, \d+ failures?(?:, (?P<skipped>\d+) pending)?(?:, .*)?$"),
+    ("minitest", r"^(?P<all>\d+) (?:runs|tests), \d+ assertions, .*, (?P<skipped>\d+) (?:skips|omissions)\b.*$"),
+    ("mix test", r"^(?P<all>\d+) tests?, \d+ failures?(?:, (?P<skipped>\d+) (?:skipped|excluded))?$"),
+    (
+        "phpunit",
+        r"^Tests: (?P<all>\d+), Assertions: \d+(?:, (?!Skip)[\w ]+: \d+)*(?:, Skipped: (?P<skipped>\d+))?.*\.$",
+    ),
+    ("phpunit", r"^OK \((?P<all>\d+) tests?, \d+ assertions?\)$"),
+    ("maven", r"^(?:\[\w+\] )?Tests run: (?P<all>\d+), Failures: .*, Skipped: (?P<skipped>\d+)\b.*$"),
+    ("dotnet test", r"^\w+! +- Failed: .*, Skipped: +(?P<skipped>\d+), Total: +(?P<all>\d+)\b.*$"),
+    ("swift test", r"(?:Executed|Test run with) (?P<all>\d+) tests?\b(?:, with (?P<skipped>\d+) tests? skipped)?"),
+)
+"""The same of those that count skipped tests among all."""
 _COUNTS = r"(\d+) ((?:subtests )?[a-z]+)|\b([a-z]+) +(\d+)"
 _UNITTEST = r"(?m)^Ran (\d+) tests? in [\d.]+s\n\s*(?:OK|NO TESTS RAN)(?: \((.*)\))?$"
 _UNITTEST_SKIPS = r"(?m)^s+$|\.\.\. skipped "
@@ -361,6 +382,10 @@ def _summaries(text: str) -> Iterator[_Summary]:
             ]
             ran, skipped = (sum(number for word, number in pairs if word in words) for words in (_RAN, _SKIPPED))
             yield _Summary(tool, ran, skipped)
+    for tool, pattern in _TOTALS:
+        for match in re.finditer(pattern, text, re.MULTILINE):
+            skips = int(match.groupdict().get("skipped") or 0)
+            yield _Summary(tool, int(match["all"]) - skips, skips)
     yield from _of_unittest(text)
     yield from (_Summary("go test", 1) for _ in re.findall(_GO_RAN, text))
     results = re.findall(_CARGO, text)

@@ -39,8 +39,8 @@ BUILTIN = "builtin"
 
 # fmt: off
 _TABLE: Mapping[str, str] = {
-    TEST: "_mocha ava ctest gotestsum jasmine jest karma mocha nox phpunit py.test pytest rspec tap tape tox unittest"
-          " vitest",
+    TEST: "_mocha ava bats ctest gotestsum jasmine jest karma mocha nox phpunit prove py.test pytest rspec tap tape tox"
+          " unittest vitest",
     JUDGE: "eslint flake8 golangci-lint mypy pylint pyright ruff shellcheck tsc",
     BUILD: "bazel gmake gradle gradlew just make mvn mvnw ninja rake",
     STARTS: "ant bun bunx coverage docker docker-compose doit hatch inv invoke lerna moon npm npx nx nyc pdm pipenv"
@@ -101,9 +101,10 @@ LAUNCHER_OPTIONS: Mapping[str, str] = {
 _WITH_VALUE = frozenset({"-C", "-c", "--context", "--cwd", "--dir", "--git-dir", "--prefix", "--work-tree"})
 _TARGETS = frozenset({
     ("bun", "test"), ("cargo", "build"), ("cargo", "check"), ("cargo", "clippy"), ("cargo", "nextest"),
-    ("cargo", "test"), ("craco", "test"), ("dotnet", "build"), ("dotnet", "test"), ("go", "build"), ("go", "test"),
-    ("go", "vet"), ("npm", "run"), ("npm", "t"), ("npm", "test"), ("playwright", "test"), ("pnpm", "run"),
-    ("pnpm", "test"), ("react-scripts", "test"), ("swift", "test"), ("yarn", "run"), ("yarn", "test"),
+    ("cargo", "test"), ("craco", "test"), ("deno", "test"), ("dotnet", "build"), ("dotnet", "test"), ("go", "build"),
+    ("go", "test"), ("go", "vet"), ("mix", "test"), ("npm", "run"), ("npm", "t"), ("npm", "test"),
+    ("playwright", "test"), ("pnpm", "run"), ("pnpm", "test"), ("react-scripts", "test"), ("swift", "test"),
+    ("yarn", "run"), ("yarn", "test"),
 })
 _TESTS = frozenset({"check", "nextest", "t", "test", "tests", "unittest"})
 _RUNS_NOTHING = frozenset({

@@ -178,13 +178,36 @@ NONE = (
 )  # fmt: skip
 
 
+NONE_OF_OTHERS = (
+    ("bundle exec rspec", "No examples found.\n\n0 examples, 0 failures\n"),
+    ("rspec spec", "Finished in 0.00019 seconds\n1 example, 0 failures, 1 pending\n"),
+    ("rake test", "0 runs, 0 assertions, 0 failures, 0 errors, 0 skips\n"),
+    ("ruby -Itest test/a_test.rb", "1 runs, 0 assertions, 0 failures, 0 errors, 1 skips\n"),
+    ("mix test", "Finished in 0.03 seconds\n1 test, 0 failures, 1 skipped\n"),
+    ("vendor/bin/phpunit", "No tests executed!\n"),
+    ("phpunit", "OK, but some tests were skipped!\nTests: 2, Assertions: 0, Warnings: 1, Skipped: 2, Risky: 1.\n"),
+    ("mvn test", "[WARNING] Tests run: 2, Failures: 0, Errors: 0, Skipped: 2\n[INFO] BUILD SUCCESS\n"),
+    ("dotnet test", "Skipped!  - Failed:     0, Passed:     0, Skipped:     1, Total:     1, Duration: 5 ms - t.dll\n"),
+    ("dotnet test --filter X", "No test matches the given testcase filter `X` in /w/t.dll\n"),
+    ("swift test", "\t Executed 1 test, with 1 test skipped and 0 failures (0 unexpected) in 0.0 (0.0) seconds\n"),
+    ("bats tests", "1..0\n"),
+    ("prove -r t", "Files=0, Tests=0,  0 wallclock secs\nResult: NOTESTS\n"),
+    ("ctest --test-dir build", "Test project /b\nNo tests were found!!!\n"),
+    ("bun test", " 0 pass\n 1 skip\n 0 fail\nRan 1 tests across 1 files. [5.00ms]\n"),
+    ("deno test", "x ... ignored (0ms)\n\nok | 0 passed | 0 failed | 1 ignored (5ms)\n"),
+    ("npx playwright test", "Running 1 test using 1 worker\n\n  1 skipped\n"),
+)
+
+
 def test_a_check_without_a_test_is_recognised() -> None:
-    for command, output, words in NONE:
+    others = [(command, output, "") for command, output in NONE_OF_OTHERS]
+    for command, output, words in (*NONE, *others):
         found = empty_checks.ran_no_test(command, output)
         assert words in found, (command, output)
         assert "so the check proves nothing." in found
 
 
+MAVEN = "[INFO] Tests run: {}, Failures: 0, Errors: 0, Skipped: 0, Time elapsed: 0.1 s -- in a.B\n"
 HONEST = (
     ("pytest", PYTEST.format("1 passed, 3 skipped")),
     ("pytest", PYTEST.format("1 xfailed, 3 skipped")),
@@ -226,6 +249,16 @@ HONEST = (
     ("cargo test -q", f"{NO_CRATE_TESTS}12 scenarios\n{NO_CRATE_TESTS}"),
     ("cargo test --no-run", "  Executable unittests src/lib.rs (x)\n"),
     ("cargo bench", "test result: ok. 0 passed; 0 failed; 0 ignored; 3 measured; 0 filtered out\n"),
+    ("rspec", "3 examples, 0 failures, 1 pending\n"),
+    ("rake test", "2 runs, 0 assertions, 0 failures, 0 errors, 1 skips\n"),
+    ("mix test", "2 tests, 0 failures, 1 excluded\n"),
+    ("phpunit a && phpunit b", "OK (1 test, 1 assertion)\nTests: 1, Assertions: 0, Skipped: 1.\n"),
+    ("mvn test", MAVEN.format(0) + MAVEN.format(1)),
+    ("dotnet test", "Passed!  - Failed:     0, Passed:     1, Skipped:     1, Total:     2, Duration: 5 ms - t.dll\n"),
+    ("swift test", "\t Executed 0 tests, with 0 failures (0 unexpected)\n✔ Test run with 1 test in 1 suite passed.\n"),
+    ("bun test", " 2 pass\n 1 skip\n 0 fail\n"),
+    ("deno test", "ok | 1 passed (2 steps) | 0 failed | 1 ignored (5ms)\n"),
+    ("npx playwright test", "  1 skipped\n  2 passed (2.0s)\n"),
     # text of other programs
     ("cat last.log", PYTEST.format("no tests ran")),
     ("grep -r pytest docs", "docs/faq.md:\n" + PYTEST.format("no tests ran")),
