@@ -56,7 +56,10 @@ class CommandAgent(ProgramAgent):
     ) -> AgentResult:
         output = finished.output.text(self._redact)
         ended, message = _ending(finished)
-        if request.role == VALIDATOR and not finished.timed_out:
+        if request.role != VALIDATOR and finished.exit_code:  # a validator says why in its output, which is evidence
+            said = answers.error_line(output.encode())
+            message = f"{message}: {said}" if said else message
+        elif request.role == VALIDATOR and not finished.timed_out:
             ended, message = _judged(ended, message, finished)
         if report.failure is not None:
             # Ignore the exit code: an agent that reports a failure did not do the work.

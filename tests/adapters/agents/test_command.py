@@ -107,6 +107,12 @@ def test_the_output_of_a_builder_never_fails_it(tmp_path: Path) -> None:
     assert run(tmp_path, """echo '{"verdict": "FAIL"}'""").outcome == outcome.COMPLETED
 
 
+def test_a_builder_that_fails_is_quoted_with_its_error(tmp_path: Path) -> None:
+    failed = run(tmp_path, "echo so far; echo 'Error: no \033[31mkey'; echo; echo '  see the manual'; exit 3")
+    assert (failed.outcome, failed.message) == (outcome.FAILED, "exit 3: Error: no key")
+    assert run(tmp_path, "exit 3").message == "exit 3"
+
+
 @every(
     "script, ended, message",
     [
