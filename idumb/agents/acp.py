@@ -95,7 +95,7 @@ class AcpAgent(KnownProgram):
             ended, message, failure = answers.judged(client.reply)
         vetoed = [call for call in client.calls.values() if call.allowed is False]
         if vetoed and ended == outcome.COMPLETED and request.role == BUILDER:
-            message = f"{message} (vetoed: {wording.listed(c.title or c.kind for c in vetoed)})".strip()
+            message = f"vetoed: {wording.listed(c.title or c.kind for c in vetoed)}"
         return AgentResult(
             outcome=ended,
             message=self._redact(message),
@@ -118,20 +118,21 @@ class AcpAgent(KnownProgram):
         """
         if finished.timed_out:
             return Ending(outcome.TIMED_OUT, finished.words(), agent.STALL)
-        error, kind = client.error, failure_words.of_error(client.problem)
+        error, kind, said = client.error, failure_words.of_error(client.problem), answers.one_line(client.reply)
         if self._row.error and client.last_chunk.startswith(self._row.error) and "outputTokens" not in client.used:
             error, kind = answers.one_line(client.last_chunk), failure_words.of_words(client.last_chunk)
         if client.stop is not None and (client.stop != "end_turn" or kind is None):
-            return _STOPS.get(client.stop, Ending(outcome.FAILED, f"it stopped: {client.stop}", agent.MALFORMED))
+            end = _STOPS.get(client.stop, Ending(outcome.FAILED, f"it stopped: {client.stop}", agent.MALFORMED))
+            return end._replace(message=": ".join(filter(None, (end.message, said)))) if end.message else end
+        unknown = agent.MISSING if client.session is None else agent.MALFORMED
         if error is None:
             words = finished.words() or f"exit {finished.exit_code}"
             message = f"{words} before its answer was complete" + (f": {last}" if last else "")
             kind = failure_words.of_words(last.rpartition("\n")[2])
-            silent = agent.MISSING if client.heard_nothing and finished.exit_code else agent.MALFORMED
-            return answers.failed(message, kind or silent)
+            return answers.failed(message, kind or unknown)
         if client.refuses_model and kind != agent.NOT_LOGGED_IN:
             kind = agent.UNKNOWN_MODEL
-        return answers.failed(error, kind or agent.MALFORMED)
+        return answers.failed(error, kind or unknown)
 
     def _record(self, index: int, call: ToolCall) -> StepRecord:
         permission = {True: "allowed", False: f"vetoed: {call.why}", None: "did not ask"}[call.allowed]

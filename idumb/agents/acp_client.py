@@ -82,11 +82,6 @@ class Client(Struct):
     _rest: bytearray = field(default_factory=bytearray)
 
     @property
-    def heard_nothing(self) -> bool:
-        """Return whether not even the first request was answered."""
-        return self._asked == _METHODS[0]
-
-    @property
     def reply(self) -> str:
         """Return what the agent said after its last tool call."""
         return "".join(self._reply)
@@ -293,8 +288,8 @@ def _structured(error: Mapping[str, Any], words: str) -> dict[str, Any]:
 
 def _detail(data: Any) -> str:
     if isinstance(data, dict):
-        return str(data.get("details") or data.get("message") or "")
-    return data if isinstance(data, str) else ""
+        data = data.get("details") or data.get("message") or data
+    return data if isinstance(data, str) else json.dumps(data) if data else ""
 
 
 def _message(id: Any, **fields: Any) -> bytes:

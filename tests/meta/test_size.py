@@ -5,9 +5,9 @@ from __future__ import annotations
 from tests.meta import size
 
 BUDGETS = {
-    "domain": 7_901,
+    "domain": 7_927,
     "markdown": 6_416,
-    "app, engine rooms": 6_868,
+    "app, engine rooms": 6_880,
     "app, use cases": 7_871,
     "composition": 674,
     "cli, views": 4_196,
@@ -16,11 +16,11 @@ BUDGETS = {
     "store": 1_688,
     "system": 2_064,
     "gates": 1_836,
-    "agents, fake_model": 3_453,
+    "agents, fake_model": 3_454,
     "the root": 25,
 }
 FILES = 391
-TESTS = 63_792
+TESTS = 63_861
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -356,4 +356,5 @@ def _words_of_idle(attempt: Attempt) -> str:
         return ""
     said = wording.one_line(result.reply or result.output)
     last = said if len(said) <= _MOST_SAID else f"...{said[-_MOST_SAID:]}"
-    return last and f"it changed nothing, and said: {last}"
+    denied = f" ({result.message})" if result.message else ""
+    return f"it changed nothing{denied}" + (f", and said: {last}" if last else "") if denied or last else ""

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from msgspec.structs import replace
 
-from idumb.agents import acp, registry
+from idumb.agents import acp, failure_words, registry
 from idumb.agents.acp_client import LONGEST_LINE, MOST_CALLS, Client, ToolCall
 from idumb.domain import agent, outcome
 from idumb.domain.agent import BUILDER, PLANNER, VALIDATOR, AgentRequest, AgentResult
@@ -190,12 +190,13 @@ def test_claude_code_gets_any_model_id_with_the_session(tmp_path: Path) -> None:
     [
         (("stop", "max_tokens"), outcome.FAILED, agent.CONTEXT_EXHAUSTED, "context"),
         (("stop", "refusal"), outcome.FAILED, agent.DECLINED, "declined"),
+        (("say", "API Error: odd", "stop", "refusal"), outcome.FAILED, agent.DECLINED, "it declined: API Error: odd"),
         (("stop", "max_turn_requests"), outcome.FAILED, None, "limit of model requests"),
         (("stop", "whatever"), outcome.FAILED, agent.MALFORMED, "whatever"),
         (("error", "-32603", "429 Too Many Requests sk-secret"), outcome.ERRORED, agent.RATE_LIMITED, "[key]"),
         (("error", "-32000", "who are you"), outcome.ERRORED, agent.NOT_LOGGED_IN, "who are you"),
         (("locked",), outcome.ERRORED, agent.NOT_LOGGED_IN, "Authentication required"),
-        (("future",), outcome.FAILED, agent.MALFORMED, "version 2"),
+        (("future",), outcome.ERRORED, agent.MISSING, "version 2"),
         (("die",), outcome.FAILED, agent.MALFORMED, "out of luck"),
         (("junk", "say", "fine"), outcome.COMPLETED, None, ""),
         (("ask", "fs/read_text_file"), outcome.COMPLETED, None, ""),
@@ -252,6 +253,14 @@ def test_no_message_breaks_the_client(line: bytes) -> None:
     client.heard(line)
     assert client.over
     assert client.error
+
+
+@every("data", [{"error": {"code": 402, "message": "No more."}}, ["HTTP 402"], "status 402", {"details": "HTTP 402"}])
+def test_the_data_of_an_error_name_its_kind_in_any_form(data: Any) -> None:
+    client = a_client()
+    error = {"code": -32603, "message": "Internal error", "data": data}
+    client.heard(json.dumps({"id": 1, "error": error}).encode() + b"\n")
+    assert failure_words.of_error(client.problem) == agent.OVER_BUDGET
 
 
 def test_messages_may_be_split_anywhere() -> None:

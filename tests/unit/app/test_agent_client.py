@@ -176,15 +176,25 @@ def test_a_validator_with_an_unusable_answer_is_asked_again_once_but_not_in_a_st
     assert [request.role for request in run.builder.requests].count(agent.VALIDATOR) == count
 
 
-@pytest.mark.parametrize("written", [{}, {"B": b"text"}])
-def test_the_question_of_an_agent_that_changed_nothing_is_why_its_attempt_failed(written: dict[str, bytes]) -> None:
+@pytest.mark.parametrize(
+    ("written", "answer", "reason"),
+    [
+        ({}, {"reply": "Which one?\n\n- this"}, "it changed nothing, and said: Which one? - this"),
+        ({}, {"message": "vetoed: a"}, "it changed nothing (vetoed: a)"),
+        ({}, {}, "A was declared (create) and did not change"),
+        ({"A": b"text"}, {"reply": "Done."}, ""),
+    ],
+)
+def test_what_an_agent_that_changed_nothing_said_is_why_its_attempt_failed(
+    written: dict[str, bytes], answer: dict[str, str], reason: str
+) -> None:
     def work(_: AgentRequest, files: dict[str, bytes]) -> AgentResult:
         files.update(written)
-        return AgentResult(outcome.COMPLETED, reply="Which one?\n\n- this\n- that")
+        return AgentResult(outcome.COMPLETED, **answer)  # type: ignore[arg-type]
 
     run = EngineRun(task("A"), work=work)
     run.run()
-    assert ("it changed nothing, and said: Which one? - this - that" in run.state.tasks["A"].reason) == (not written)
+    assert run.state.tasks["A"].reason == reason
 
 
 def test_a_strict_run_calls_its_builder_once() -> None:
