@@ -64,19 +64,11 @@ def create(services: Services, request: NewPlan, shipped: Shipped, read: Read | 
     file = draft_plan.next_plan(services, where, is_first=True)
     template = _template(services, request.template, shipped)
     request = _completed(services, request, where, read)
-    placed = new_task.placed(
-        request.tasks,
-        [f"T{where.phase}-{number:02d}" for number in range(1, len(request.tasks) + 1)],
-        (),
-        lambda path: bool(services.named_files.existing([path])),
-    )
-    words = {
-        "phase": where.phase,
-        "title": wording.one_line(where.title) or wording.one_line(request.goal),
-        "goal": wording.one_line(request.goal),
-        "requirement": wording.one_line(request.requirement) or wording.one_line(request.goal),
-        "builder": request.builder or services.settings.builder or _HUMAN,
-    }
+    ids = [f"T{where.phase}-{number:02d}" for number in range(1, len(request.tasks) + 1)]
+    placed = new_task.placed(request.tasks, ids, (), lambda path: bool(services.named_files.existing([path])))
+    goal, builder = wording.one_line(request.goal), request.builder or services.settings.builder or _HUMAN
+    title, requirement = wording.one_line(where.title) or goal, wording.one_line(request.requirement) or goal
+    words = {"phase": where.phase, "title": title, "goal": goal, "requirement": requirement, "builder": builder}
     draft = draft_plan.judge(services, file, services.documents.new_plan(template, words, placed))
     data = _data(where.phase, file.path, request.template, placed, draft)
     if not draft.legal:
@@ -163,19 +155,15 @@ def add(services: Services, request: Addition, shipped: Shipped, read: Read | No
     requirements = only if request.requirement is None else (request.requirement,)
     text = services.documents.new_tasks(template, placed, requirements, builder)
     data = {**_data(contract.phase, plan.path, request.template, placed, None), "written": True}
-    if services.log.latest_run(contract.phase) is not None:
-        # Added to the run as well: checked against completed work, shown, and agreed to.
-        change = amend.Request(
-            request.phase,
-            (Amendment(amendment.ADD, None, text),),
-            plan=plan.plan,
-            why=request.why,
-            yes=request.yes,
-            agreed=request.agreed,
-        )
-        result = amend.amend(services, change, who)
-        return replace(result, data={**data, "amendment": result.data, "next": result.data["next"]})
-    return _written(services, contract, plan, text, data)
+    added = (Amendment(amendment.ADD, None, text),)
+    if services.log.latest_run(contract.phase) is None:
+        return _written(services, contract, plan, added, data)
+    # Added to the run as well: checked against completed work, shown, and agreed to.
+    change = amend.Request(
+        request.phase, added, plan=plan.plan, why=request.why, yes=request.yes, agreed=request.agreed
+    )
+    result = amend.amend(services, change, who)
+    return replace(result, data={**data, "amendment": result.data, "next": result.data["next"]})
 
 
 def _placed(services: Services, contract: Contract, plan: Plan, request: Addition) -> tuple[PlacedTask, ...]:
@@ -189,10 +177,11 @@ def _placed(services: Services, contract: Contract, plan: Plan, request: Additio
     )
 
 
-def _written(services: Services, contract: Contract, plan: Plan, text: str, data: dict[str, Any]) -> Result:
+def _written(
+    services: Services, contract: Contract, plan: Plan, added: tuple[Amendment, ...], data: dict[str, Any]
+) -> Result:
     """Add the tasks to a plan that never ran. An approval of it ends, as after every change of a plan."""
     file = PlanFile(phase_context.locate(services, contract.phase), plan.plan, plan.path)
-    added = (Amendment(amendment.ADD, None, text),)
     changed = services.plans.amended(services.plans.read(plan.path), plan.path, added).decode("utf-8")
     draft = draft_plan.judge(services, file, changed)
     data["findings"] = [finding.as_dict() for finding in draft.findings]

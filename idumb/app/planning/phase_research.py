@@ -89,9 +89,10 @@ def research(
     return Result({**data, "written": True, "standing": phase_context.CURRENT, **written})
 
 
-def _role_request(context: PhaseContext) -> RoleRequest:
-    values = {**context.values(), "report": f"phase {context.location.phase}", "discuss": ""}
-    return RoleRequest(agent.RESEARCHER, f"phase-{context.location.phase}", values)
+def _role_request(context: PhaseContext, wanted: str = "report") -> RoleRequest:
+    values = {**context.values(), "report": "", "discuss": "", wanted: f"phase {context.location.phase}"}
+    answer = _QUESTIONS_SCHEMA if wanted == "discuss" else None
+    return RoleRequest(agent.RESEARCHER, f"phase-{context.location.phase}", values, answer)
 
 
 def ask_and_write(services: Services, context: PhaseContext, journal: Journal) -> AgentResult | dict[str, str | None]:
@@ -185,9 +186,7 @@ def _new_questions(
     if usual or role_calls.binding_of(services, agent.RESEARCHER) is None:
         return usual_questions, []
     role_calls.ensure_consent(services, needs.of_roles(services, [agent.RESEARCHER]), approve=approve)
-    phase = f"phase {context.location.phase}"
-    values = {**context.values(), "report": "", "discuss": phase}
-    request = RoleRequest(agent.RESEARCHER, phase.replace(" ", "-"), values, _QUESTIONS_SCHEMA)
+    request = _role_request(context, "discuss")
     with operation.recorded(services, f"{request.role} {request.about}") as journal:
         result = role_calls.ask(services, request, journal)
     answer = replies.answer(result.reply or result.output, "questions")
