@@ -183,8 +183,7 @@ def submit(services: Services, task_name: str, flags: RunRequest, report: str = 
     admission.require_ready(services, contract, state, request)
     preconditions.require_branch(services, state)
     run_lock.require_same_environment(services, state, contract, request)
-    with operation.owned(services, "submit") as owned:
-        journal = owned.journal(state)
+    with operation.recorded(services, "submit", state) as journal:
         preconditions.accept_guarded_files(services, journal, request.accept_git)
         if state.state in (HALTED, INTERRUPTED):
             journal.append("run.resumed", reason="submit")
@@ -286,8 +285,7 @@ def give_up(services: Services, task: str, why: str, by: str, accept_git: tuple[
     contract = loading.locked_contract(services, state)
     preconditions.require_guarded_files(services, state, accept_git)
     preconditions.require_branch(services, state)
-    with operation.owned(services, "give-up") as owned:
-        journal = owned.journal(state)
+    with operation.recorded(services, "give-up", state) as journal:
         preconditions.accept_guarded_files(services, journal, accept_git)
         context = run_context.opened(services, journal, contract, RunRequest(phase, in_place=True))
         reason = f"given up by {by}: {' '.join(why.split())}"

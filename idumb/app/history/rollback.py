@@ -61,8 +61,7 @@ def owned(
     preconditions.require_guarded_files(services, state, accept_git)
     preconditions.require_repository(services)
     preconditions.require_branch(services, state)
-    with operation.owned(services, command) as working_tree:
-        journal = working_tree.journal(state)
+    with operation.recorded(services, command, state) as journal:
         preconditions.accept_guarded_files(services, journal, accept_git)
         yield journal, contract, finish_killed(services, journal, contract)
 

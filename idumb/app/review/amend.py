@@ -70,8 +70,7 @@ def amend(services: Services, request: Request, who: str) -> Result:
     proposal = _proposed(services, request, state, current, who)
     _confirm(services, request, proposal)
     next_version, difference = proposal.next_version, proposal.difference
-    with operation.owned(services, "amend") as owned:
-        journal = owned.journal(state)
+    with operation.recorded(services, "amend", state) as journal:
         if amendment.running_tasks(difference.diff, state):
             rollback.finish_killed(services, journal, difference.contract)
         contract_versions.lock_next(services, journal, next_version)

@@ -97,8 +97,7 @@ def decide(services: Services, answer: Answer) -> Result:
     version = state.contract.version
     verified: str | None = None
     warnings: tuple[str, ...] = ()
-    with operation.owned(services, "decide") as owned:
-        journal = owned.journal(state)
+    with operation.recorded(services, "decide", state) as journal:
         if question["kind"] == HISTORY and answer.choice == questions.RETURN:
             done_work.bring_back(services, state, question["evidence"][-1])
         journal.write(journal.answer_event(answer, question.get("task")))
@@ -180,8 +179,8 @@ def _carry_out(services: Services, state: RunState, question: Mapping[str, Any],
         return task_overrides.skip(services, task, why, answer.by, answered)
     if answer.choice == questions.ROLL_BACK:
         return _rolled_back(services, state, task, answer)
-    with operation.owned(services, "decide") as owned:
-        answered(owned.journal(state))
+    with operation.recorded(services, "decide", state) as journal:
+        answered(journal)
     return None
 
 

@@ -77,8 +77,7 @@ def resume(services: Services, request: RunRequest, again: Retry = _NO_RETRY) ->
 
     preconditions.require_branch(services, state)
     run_lock.require_same_environment(services, state, contract, request)
-    with operation.owned(services, "resume") as owned:
-        journal = owned.journal(state)
+    with operation.recorded(services, "resume", state) as journal:
         preconditions.accept_guarded_files(services, journal, request.accept_git)
         run_lifecycle.finish_restore(services, journal, contract)
         journal.append("run.resumed", reason="resume")

@@ -67,8 +67,7 @@ def skip(
     _require_left(services, contract, state, task_id, outcome.ENDED)
     if tell is not None:
         _confirm_skip(services, contract, task_id, why, tell)
-    with operation.owned(services, "skip") as owned:
-        journal = owned.journal(state)
+    with operation.recorded(services, "skip", state) as journal:
         journal.append("task.skipped", task_id, reason=why, by=who, commit=None)
         if then is not None:
             then(journal)

@@ -90,10 +90,10 @@ def owned(services: Services, command: str, *, force: bool = False) -> Iterator[
 
 
 @contextmanager
-def recorded(services: Services, command: str) -> Iterator[Journal]:
-    """Own the working tree for a command that belongs to no run. The log has every writing command, so record it."""
+def recorded(services: Services, command: str, state: RunState | None = None) -> Iterator[Journal]:
+    """Own the working tree for a command of a run, or of none, and record it: the log has every writing command."""
     with owned(services, command) as holder:
-        yield holder.journal(RunState())
+        yield holder.journal(state or RunState())
 
 
 def _release_displaced(services: Services) -> None:

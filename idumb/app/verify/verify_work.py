@@ -61,8 +61,7 @@ def verify(services: Services, phase: str, *, gaps: bool, asks: bool, approve: S
     if roles:
         needs.of_roles(services, roles)  # refuses one that cannot start
         role_calls.ensure_consent(services, needs.of_run(services, contract), approve=approve)
-    with operation.owned(services, "verify-work") as owned:
-        journal = owned.journal(state)
+    with operation.recorded(services, "verify-work", state) as journal:
         record = judge(services, journal, contract, asks=bool(roles))
         warnings = (*publish(services, journal, contract, record), *phase_evidence.missing_opinions(record))
         plan = None
