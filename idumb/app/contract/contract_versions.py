@@ -17,7 +17,7 @@ from idumb.app.consent import needs, phase_grants
 from idumb.app.consent.phase_grants import PhaseGrants
 from idumb.app.contract import loading
 from idumb.app.core.journal import Journal
-from idumb.app.core.services import Services, plans_ref
+from idumb.app.core.services import Services, plans_ref, write_forced
 from idumb.domain import contract as contracts
 from idumb.domain import grant as grants
 from idumb.domain.action import Action
@@ -128,8 +128,7 @@ def _write(services: Services, next_version: NextVersion) -> None:
     present = dict(services.plans.plans(contract.folder)).get(path)
     if present != next_version.before:
         raise _changed_meanwhile(path, contract.phase)
-    services.files.write_source(path, dict(next_version.sources)[path].decode("utf-8"))
-    services.trees.force((path,))
+    write_forced(services, path, dict(next_version.sources)[path].decode("utf-8"))
 
 
 def was_agreed(services: Services, state: RunState, contract: Contract) -> bool:

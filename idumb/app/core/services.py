@@ -59,6 +59,12 @@ def same_command(services: Services, *words: str) -> Action:
 # Refs of what idumb keeps.
 
 
+def write_forced(services: Services, path: str, text: str) -> None:
+    """Write a file of the user, which must survive a power failure."""
+    services.files.write_source(path, text)
+    services.trees.force((path,))
+
+
 def run_ref(services: Services, run: str, name: str, worktree: str | None = None) -> str:
     """Return a ref of a run, by default of this working tree: `refs/idumb/worktrees/main/runs/1f0c/plans`."""
     return f"refs/idumb/worktrees/{worktree or services.worktree}/runs/{run}/{name}"

@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from idumb.app.contract import loading, plan_checks
 from idumb.app.contract.loading import Loaded
 from idumb.app.core import actions
-from idumb.app.core.services import Result, Services
+from idumb.app.core.services import Result, Services, write_forced
 from idumb.app.planning import phase_context
 from idumb.app.planning.phase_context import PhaseLocation
 from idumb.app.ports import ParsedPlan
@@ -150,8 +150,7 @@ def write(services: Services, draft: Draft) -> None:
             hint=f"Compare it with the new plan, kept in {kept}",
             details={"kept": kept},
         )
-    services.files.write_source(draft.path, draft.text)
-    services.trees.force((draft.path,))
+    write_forced(services, draft.path, draft.text)
 
 
 def keep(services: Services, draft: Draft) -> str:

@@ -5,13 +5,13 @@ from __future__ import annotations
 import difflib
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from msgspec import Struct
 
 from idumb.app.core import actions, run_lookup
-from idumb.app.core.services import Result, Services, fields, same_command
+from idumb.app.core.services import Result, Services, fields, same_command, write_forced
 from idumb.app.planning import draft_plan, phase_context
 from idumb.app.planning.draft_plan import Draft, PlanFile
 from idumb.app.planning.phase_context import PhaseLocation
@@ -25,7 +25,7 @@ from idumb.domain.finding import errors
 from idumb.domain.plans import imported
 from idumb.domain.plans.imported import Target
 from idumb.domain.plans.plan import SOURCE_DIGEST, STRICT, Plan
-from idumb.domain.plans.source_tasks import SOURCE_ID, SourcePlan
+from idumb.domain.plans.source_tasks import SourcePlan
 
 _MARK = b"\nx-source:"
 
@@ -58,7 +58,7 @@ def run(services: Services, request: Request, who: str) -> Result:
 
 def _found(services: Services, request: Request) -> tuple[SourcePlan, Imported | None]:
     """Return the source, and the plan that was imported from it. It is read again in the format of that import."""
-    known = plans(services)
+    known = tuple(plans(services))
     kind = request.kind or next((each.tool for each in known if each.path == request.path), None)
     source = services.plans.source(request.path, kind, request.tag)
     own = next((each for each in known if (each.path, each.tag) == (source.path, source.tag)), None)
@@ -77,25 +77,22 @@ def _found(services: Services, request: Request) -> tuple[SourcePlan, Imported |
 
 def _is_moved(services: Services, earlier: Imported, source: SourcePlan) -> bool:
     """Whether the file of an import is gone, and most of its tasks are in the source as they were."""
-    now = {(task.id, task.digest()) for task in source.tasks}
-    tasks = [task.extra for task in earlier.plan.tasks if SOURCE_ID in task.extra]
-    same = [said for said in tasks if (said[SOURCE_ID], str(said.get(SOURCE_DIGEST)).partition("-")[0]) in now]
-    is_other = (earlier.tool, earlier.tag) != (source.kind, source.tag) or len(same) * 2 <= len(tasks)
-    return not is_other and not services.named_files.existing([earlier.path])
+    now = imported.pairs(earlier.plan, source)
+    tasks = [task for task in earlier.plan.tasks if task.id in now]
+    same = [task for task in tasks if str(task.extra.get(SOURCE_DIGEST)).startswith(now[task.id].digest())]
+    is_most = len(same) * 2 > len(earlier.plan.tasks) and earlier.tool == source.kind
+    return is_most and not services.named_files.existing([earlier.path])
 
 
-def plans(services: Services) -> tuple[Imported, ...]:
-    """Return every imported plan of the repository."""
-    found = []
-    for _, folder in services.plans.phases():
-        for path, data in services.plans.plans(folder):
-            parsed = services.plans.parse(data, path) if _MARK in data else None
-            plan = (parsed.plan or parsed.draft) if parsed is not None else None
-            value = plan.extra.get("x-source") if plan is not None else None
-            if parsed is not None and plan is not None and isinstance(value, dict):
-                origin = (str(value.get(name) or "") for name in ("tool", "path", "tag"))
-                found.append(Imported(plan, parsed.text, *origin))
-    return tuple(found)
+def plans(services: Services) -> Iterator[Imported]:
+    """Yield every imported plan of the repository."""
+    files = (row for _, folder in services.plans.phases() for row in services.plans.plans(folder) if _MARK in row[1])
+    for path, data in files:
+        parsed = services.plans.parse(data, path)
+        plan = parsed.plan or parsed.draft
+        value = plan.extra.get("x-source") if plan is not None else None
+        if plan is not None and isinstance(value, dict):
+            yield Imported(plan, parsed.text, *(str(value.get(name) or "") for name in ("tool", "path", "tag")))
 
 
 def _target(services: Services, where: PhaseLocation, plan: str, source: SourcePlan, own: Mapping[str, str]) -> Target:
@@ -222,8 +219,7 @@ def _write(services: Services, plan: Plan, before: str, text: str) -> None:
                 f"{plan.path} changed while you were asked; nothing was written.",
                 hint=same_command(services),
             )
-        services.files.write_source(plan.path, text)
-        services.trees.force((plan.path,))
+        write_forced(services, plan.path, text)
 
 
 def _bytes(text: str) -> bytes:

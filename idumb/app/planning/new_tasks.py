@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from idumb.app.consent import phase_grants
 from idumb.app.contract import contract_versions, loading
-from idumb.app.core.services import Result, Services, same_command
+from idumb.app.core.services import Result, Services, same_command, write_forced
 from idumb.app.planning import draft_plan, phase_context
 from idumb.app.planning.draft_plan import PlanFile
 from idumb.app.planning.phase_context import PhaseLocation
@@ -191,8 +191,7 @@ def _written(
     contract_versions.require_file(services, plan.path, contract.phase)
     with operation.recorded(services, "plan add-task"):
         contract_versions.require_bytes(contract, services.plans.plans(contract.folder))
-        services.files.write_source(plan.path, changed)
-        services.trees.force((plan.path,))
+        write_forced(services, plan.path, changed)
     was_approved = approval is not None and approval["standing"] == LIVE
     following = "approve" if was_approved else "execute-phase"
     return Result({**data, "next": [Action.of(following, contract.phase), Action.of("check-plan", contract.phase)]})

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 
 from idumb.app.contract import plan_checks
 from idumb.app.core import actions
-from idumb.app.core.services import Services
+from idumb.app.core.services import Services, write_forced
 from idumb.app.session import operation
 from idumb.domain import canonical_json, phase_documents, whole_numbers, wording
 from idumb.domain.action import Action, Choice
@@ -156,8 +156,7 @@ def add_phase(services: Services, title: str, goal: str, after: str | None = Non
         text = services.plans.with_phase(
             text, number, words, wording.one_line(wording.as_markdown(goal)), predecessor or ""
         )
-        services.files.write_source(ROADMAP, text)
-        services.trees.force((ROADMAP,))
+        write_forced(services, ROADMAP, text)
     return number
 
 

@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from idumb.app import role_calls
 from idumb.app.consent import needs
 from idumb.app.core.journal import Journal
-from idumb.app.core.services import Result, Services
+from idumb.app.core.services import Result, Services, write_forced
 from idumb.app.planning import phase_context
 from idumb.app.planning.phase_context import PhaseContext, PhaseLocation
 from idumb.app.role_calls import RoleRequest
@@ -231,8 +231,7 @@ def _write_answers(
         previous = services.files.read(path) or ""
         title = f"Phase {where.phase}: {where.title}" if where.title else f"Phase {where.phase}"
         text = phase_documents.updated(previous, title, questions, answers)
-        services.files.write_source(path, text)
-        services.trees.force((path,))
+        write_forced(services, path, text)
 
 
 def _discussed(services: Services, where: PhaseLocation, answered: Sequence[str], warnings: Sequence[str]) -> Result:

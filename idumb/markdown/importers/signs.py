@@ -33,7 +33,7 @@ _STATUS = re.compile(
     re.IGNORECASE,
 )
 _SHOUTED = re.compile(r"\b(?:DONE|COMPLETED?|SKIPPED|CANCELL?ED|WIP|DEFERRED)\b|~~\S[^~]*~~")
-_DONE = re.compile(r"(?<!\bNOT )\b(?:DONE|COMPLETED?)\b|[\[(](?:done|completed?)[\])]|~~", re.IGNORECASE)
+DONE = re.compile(r"(?<!\bNOT )\b(?:DONE|COMPLETED?)\b|[\[(](?:done|completed?)[\])]|~~", re.IGNORECASE)
 SHELVED = re.compile(
     r"[\W_]*(?:deferred|postponed|cancell?ed|skipped|abandoned|blocked|out of scope|won.?t do)\b", re.IGNORECASE
 )
@@ -81,11 +81,6 @@ def signs_in(line: str, ids: References | None, *, headings: bool) -> Iterator[s
         yield NEED
     if _STATUS.search(bare) or _SHOUTED.search(bare):
         yield STATUS
-
-
-def contradicts(text: str) -> bool:
-    """Whether the words of a task with a mark of done say something else."""
-    return STATUS in signs_in(_DONE.sub(" ", text), None, headings=False)
 
 
 def in_front_matter(line: str) -> Iterator[str]:

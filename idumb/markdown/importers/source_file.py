@@ -73,7 +73,8 @@ class SourceFile:
         """Note that an entry is a task, and that its other lines are kept as its text."""
         lines = [line for line in outline.span(entry) if line not in without]
         self.carry(lines)
-        self.use(entry.line, signs.TASK, *([signs.STATUS] if entry.done and not signs.contradicts(entry.text) else ()))
+        said = signs.signs_in(signs.DONE.sub(" ", entry.text), None, headings=False)  # beside a mark of done
+        self.use(entry.line, signs.TASK, *({signs.STATUS}.difference(said) if entry.done else ()))
         for above in entry.path if not entry.done else ():
             row = (self.path, above.line, f"open tasks under {above.text}")
             self.notes += [row] if signs.SHELVED.match(above.text) and row not in self.notes else []
