@@ -217,6 +217,16 @@ def test_rollback_and_undo_need_no_present_plan(prepared: Prepared, *, broken: b
     assert project.exists("a.txt")
 
 
+def test_the_reports_of_a_rollback_are_in_the_folder_that_the_phase_has_now(prepared: Prepared) -> None:
+    """In the folder that it had, they would make a second one for the phase, which is then ambiguous."""
+    project = prepared.get(ended_runs.done)
+    folder = (project.folder / PLAN).parent
+    folder.rename(folder.with_name("01-auth"))
+    assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
+    assert not folder.exists()
+    assert project.json("show", "T1-01").data["status"] == "ready"
+
+
 def test_show_uses_the_plan_that_ran_if_the_present_one_is_gone(prepared: Prepared) -> None:
     """R-GIT-3, R-LOG-6."""
     project = prepared.get(ended_runs.done)

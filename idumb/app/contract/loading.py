@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -181,8 +182,9 @@ def restore_commands(services: Services, state: RunState, only: Sequence[str] = 
 
 def load_locked(services: Services, state: RunState) -> Loaded:
     """Load the plans as the run last locked them, under the present configuration."""
-    is_phase = phase_ids.step_plan_path(state.phase) is None and state.contract.plans
-    folder = state.contract.plans[0][0].rpartition("/")[0] if is_phase else phase_ids.step_plan_reports(state.phase)
+    folder = state.contract.plans[0][0].rpartition("/")[0] if state.contract.plans else ""
+    with contextlib.suppress(InputError):  # unless it was archived, or has two folders
+        folder = services.plans.phase_folder(state.phase)  # it may have another name now
     ref = plans_ref(services, state.id, state.contract.version)
     kept = services.trees.kept_blobs(ref)
     if not kept:
