@@ -79,7 +79,8 @@ class GitHistory:
         present = tip or open_repository.head_of(self.repository)
         if present is None or commit not in self.repository or present not in self.repository:
             return False
-        return present == commit or self.repository.descendant_of(present, commit)
+        with open_repository.refusals(present):
+            return present == commit or self.repository.descendant_of(present, commit)
 
     def is_head(self, name: str) -> bool:
         """Return whether a name that git knows, such as a tag, stands for the commit of HEAD."""
@@ -236,13 +237,13 @@ class GitHistory:
 
         If `base` was pruned after history was rewritten, go back to the first commit.
         """
-        walker = self.repository.walk(open_repository.head_of(self.repository), SortMode.TOPOLOGICAL)
-        if base is not None and base in self.repository:  # otherwise it was pruned, and hides no commit
-            walker.hide(base)
-        rows = (
-            (str(commit.id), _trailers(commit.raw_message.decode("utf-8", "replace")))
-            for commit in itertools.islice(walker, _MOST_TRAILERS)
-        )
+        head = open_repository.head_of(self.repository)
+        with open_repository.refusals(str(head)):
+            walker = self.repository.walk(head, SortMode.TOPOLOGICAL)
+            if base is not None and base in self.repository:  # otherwise it was pruned, and hides no commit
+                walker.hide(base)
+            commits = itertools.islice(walker, _MOST_TRAILERS)
+            rows = [(str(c.id), _trailers(c.raw_message.decode("utf-8", "replace"))) for c in commits]
         return tuple(row for row in rows if row[1] and row[1].get(_PROJECT, "") == self._project.folder)
 
     def refs(self, prefix: str) -> Mapping[str, str]:

@@ -10,6 +10,7 @@ import contextlib
 import errno
 import hashlib
 import os
+import re
 import zlib
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -23,6 +24,7 @@ from idumb.git.discover import Worktree
 from idumb.system import machine, user_folders
 
 _FULL = 40
+_OID = re.compile(f"[0-9a-f]{{{_FULL}}}")
 _KINDS = {b"commit": ObjectType.COMMIT, b"tree": ObjectType.TREE, b"blob": ObjectType.BLOB, b"tag": ObjectType.TAG}
 UNREADABLE = "git.snapshot-unreadable"
 _CODE, _HINT = "git.object-missing", "git fsck; idumb doctor"
@@ -63,11 +65,12 @@ def unreadable(oid: str) -> errors.Refusal:
 
 
 @contextlib.contextmanager
-def _refusals(name: str) -> Iterator[None]:
+def refusals(name: str) -> Iterator[None]:
+    """Raise Missing or Damaged, about the object `name` unless libgit2 names another one, if it cannot read."""
     try:
         yield
     except KeyError as problem:
-        raise Missing(name) from problem
+        raise Missing((_OID.findall(str(problem)) or [name])[0]) from problem
     except pygit2.GitError as problem:
         raise Damaged(name, str(problem)) from problem
 
@@ -83,13 +86,13 @@ class CheckedRepository(pygit2.Repository):
     def read(self, oid: pygit2.Oid | str) -> tuple[int, bytes]:
         """Return kind and bytes of an object. Raises Missing or Damaged."""
         loose = self._loose(str(oid))
-        with _refusals(str(oid)):
+        with refusals(str(oid)):
             return super().read(oid) if loose is None else loose
 
     def __getitem__(self, oid: pygit2.Oid | str) -> Any:
         """Return an object. Raises Missing or Damaged."""
         self._loose(str(oid))
-        with _refusals(str(oid)):
+        with refusals(str(oid)):
             return super().__getitem__(oid)
 
     def write(self, kind: int, data: bytes | str) -> pygit2.Oid:
@@ -105,6 +108,11 @@ class CheckedRepository(pygit2.Repository):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), folder)
             raise unreadable(str(oid))
         return oid
+
+    @property
+    def is_partial(self) -> bool:
+        """Return whether it lacks objects that a remote has promised."""
+        return self._packs is not None and any(name.endswith(".promisor") for name in self._packs[1])
 
     def see_packs(self) -> None:
         """Let libgit2 find only what is in packs that exist now.

@@ -32,6 +32,15 @@ def test_head_names_commit_and_branch(sandbox: GitSandbox, history: GitHistory) 
     assert history.head() == Head(head, "feature/x")
 
 
+def test_a_commit_that_is_missing_below_head_is_named(sandbox: GitSandbox, history: GitHistory) -> None:
+    """As in a clone that borrows objects of a repository that somebody deleted."""
+    first, lost, last = (sandbox.commit() for _ in range(3))
+    sandbox.object_file(lost).unlink()
+    for call in (lambda: history.descends(first, last), lambda: history.trailers_since(None)):
+        with refusing("git.object-missing", f"object {lost} is missing"):
+            call()
+
+
 def test_git_is_asked_once_for_conflicts_and_staged_paths(
     sandbox: GitSandbox, history: GitHistory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
