@@ -145,7 +145,7 @@ class Snapshots:
         verified = self.scanner.verified
         if not verified or not tree_objects.is_stored(self.repository, verified):
             # It is the first, or somebody deleted the refs that keep it, and collected garbage.
-            verified = self._reached(items)
+            verified = self._reached()
         tree, seen = items[WORKTREE], set[str]()
         own = [Entry(FILE, oid), *(entry for entry in items.values() if entry.mode == FILE)]
         own += [] if tree.oid == verified else [tree]
@@ -153,17 +153,21 @@ class Snapshots:
         for entry in itertools.chain(own, new):
             if entry.mode != SUBMODULE:
                 seen.add(entry.oid)
-                if not tree_objects.is_stored(self.repository, entry.oid, whole=whole or entry.mode == FOLDER):
+                is_there = tree_objects.is_stored(self.repository, entry.oid, whole=whole or entry.mode == FOLDER)
+                if not is_there and not self._is_promised(entry, tree.oid):
                     raise open_repository.unreadable(entry.oid)
         return seen
 
-    def _reached(self, items: Rows) -> str:
-        """Return HEAD's tree if HEAD kept it from every garbage collection while this snapshot was made; otherwise "".
+    def _reached(self) -> str:
+        """Return HEAD's tree, which no garbage collection removes; "" without one.
 
-        A repository that lends objects does not know the borrower's HEAD.
+        A repository that lends objects does not know the borrower's HEAD. Of a partial clone, some are elsewhere.
         """
         head = open_repository.head_of(self.repository)
-        if head is None or HEAD not in items or len(open_repository.object_folders(self._store)) > 1:
+        if head is None or len(open_repository.object_folders(self._store)) > 1:
             return ""
-        tree = tree_objects.tree_of(self.repository, head)
-        return tree if tree == items[HEAD].oid else ""
+        return tree_objects.tree_of(self.repository, head)
+
+    def _is_promised(self, entry: Entry, tree: str) -> bool:
+        """Return whether HEAD has an entry of the tree, in a partial clone: git fetches it when it is needed."""
+        return self.repository.is_partial and entry not in tree_objects.new_rows(self.repository, self._reached(), tree)

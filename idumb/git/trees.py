@@ -239,8 +239,9 @@ class GitTrees(Snapshots):
         options = ["-p", "--binary", "--src-prefix=a/", "--dst-prefix=b/"]
         return self._compared(options, old, new, *paths).decode("utf-8", "surrogateescape")
 
-    def line_counts(self, old: str, new: str) -> Mapping[str, tuple[int | None, int | None]]:
-        rows = [row.split(b"\t", 2) for row in self._compared(["--numstat", "-z"], old, new).split(b"\0") if row]
+    def line_counts(self, old: str, new: str, *paths: str) -> Mapping[str, tuple[int | None, int | None]]:
+        listed = self._compared(["--numstat", "-z"], old, new, *paths).split(b"\0")
+        rows = [row.split(b"\t", 2) for row in listed if row]
         return {os.fsdecode(path): (_number(added), _number(removed)) for added, removed, path in rows}
 
     def _compared(self, options: Sequence[str], old: str, new: str, *paths: str) -> bytes:

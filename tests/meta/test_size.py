@@ -7,12 +7,12 @@ from tests.meta import size
 BUDGETS = {
     "domain": 7_927,
     "markdown": 6_415,
-    "app, engine rooms": 6_882,
+    "app, engine rooms": 6_886,
     "app, use cases": 7_843,
     "composition": 674,
     "cli, views": 4_196,
     "see and steer": 1_908,
-    "git": 4_432,
+    "git": 4_441,
     "store": 1_688,
     "system": 2_064,
     "gates": 1_836,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 63_861
+TESTS = 63_901
 
 
 def test_no_room_is_above_its_budget() -> None:

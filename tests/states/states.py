@@ -313,6 +313,12 @@ for text in older newer; do w first.txt $text; commit first.txt; done
 clone --filter=blob:none "file://$PWD" "$CASE/partial"
 git -C "$CASE/partial" remote set-url origin "$CASE/nowhere"
 
+# a sparse partial clone | F14 | elsewhere=sparse
+git config uploadpack.allowFilter true
+clone --filter=blob:none --sparse "file://$PWD" "$CASE/sparse"
+git -C "$CASE/sparse" sparse-checkout set .planning .idumb out
+git -C "$CASE/sparse" remote set-url origin "$CASE/nowhere"
+
 # sha 256 | F15 | ends=refused:git.unsupported-format | elsewhere=modern
 create --object-format=sha256 "$CASE/modern"
 cp -R .planning .idumb app.txt "$CASE/modern"

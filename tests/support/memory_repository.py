@@ -191,7 +191,7 @@ class MemoryTrees:
     def force(self, paths: Iterable[str]) -> None:
         """Nothing: memory has no disk."""
 
-    def line_counts(self, old: str, new: str) -> Mapping[str, tuple[int | None, int | None]]:
+    def line_counts(self, old: str, new: str, *_: str) -> Mapping[str, tuple[int | None, int | None]]:
         return {change.path: (0, 0) for change in self.changes(old, new)}
 
     def diff(self, old: str, new: str, paths: Sequence[str] = ()) -> str:

@@ -28,6 +28,7 @@ WRITTEN = "written"
 EVERY_SECONDS = 2.0
 # A run spends at most a fiftieth of its time on projections.
 _PAUSE = 50
+_MOST_ARGUMENTS = 1_000
 
 
 def write(services: Services, path: str, text: str) -> None:
@@ -253,11 +254,12 @@ def evidence_by_task(services: Services, state: RunState) -> dict[str, list[Mapp
 
 def _line_counts(services: Services, state: RunState) -> Mapping[str, tuple[int | None, int | None]]:
     """Return lines added and removed between the run's base and its end, for the paths that its tasks touched."""
-    if not state.attempted or state.id in kept_runs.freed(services):
+    touched = {path for task in state.attempted for path in state.tasks[task].work.touched}
+    if not touched or state.id in kept_runs.freed(services):
         return {}
     last = state.tasks[max(state.attempted, key=state.attempted.__getitem__)]
-    touched = {path for task in state.attempted for path in state.tasks[task].work.touched}
-    counts = services.trees.line_counts(state.base.tree, last.work.left_tree or state.base.tree)
+    asked = touched if len(touched) < _MOST_ARGUMENTS else ()
+    counts = services.trees.line_counts(state.base.tree, last.work.left_tree or state.base.tree, *asked)
     return {path: count for path, count in counts.items() if path in touched}
 
 

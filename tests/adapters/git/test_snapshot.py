@@ -232,6 +232,21 @@ def test_a_snapshot_with_a_missing_or_damaged_object_is_refused(
     assert sandbox.kept("refs/idumb/") == {}
 
 
+def test_a_kept_tree_may_have_what_a_sparse_partial_clone_has_not_fetched(sandbox: GitSandbox, tmp_path: Path) -> None:
+    sandbox.commit_with({"in/a": "1", "out/b": "2"})
+    sandbox.git("config", "uploadpack.allowFilter", "true")
+    clone = GitSandbox(tmp_path / "clone")
+    source = ("-c", "protocol.file.allow=always", "clone", "-q", "--filter=blob:none", "--sparse")
+    sandbox.git(*source, f"file://{sandbox.root}", str(clone.root))
+    clone.git("sparse-checkout", "set", "in")
+    trees, tree = trees_of(clone), clone.git("rev-parse", "HEAD^{tree}")
+    trees.scan()
+    assert trees.keep(REF, tree, "work").tree == tree
+    changed = clone.git("mktree", "--missing", given=b"100644 blob " + b"1" * 40 + b"\tnew\n")
+    with refusing("git.snapshot-unreadable"):
+        trees.keep(REF, changed, "work")
+
+
 def test_refs_outside_refs_idumb_are_never_written(sandbox: GitSandbox, trees: GitTrees) -> None:
     with pytest.raises(ValueError, match="refs/idumb/"):
         trees.keep("refs/heads/main", trees.scan(), "r")
