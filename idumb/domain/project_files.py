@@ -6,7 +6,7 @@ A proposal how to install dependencies is a line of the configuration.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from msgspec import Struct
@@ -174,18 +174,23 @@ class Proposal(NamedTuple):
     folder: str
 
 
-def proposals(present: Collection[str], read: Callable[[str], str]) -> tuple[Proposal, ...]:
-    """Return how to install the dependencies of a project that has the files `present`, some of FILES."""
-    chosen = tuple(_of_rows(present, read))
-    target = _TARGETS.search(read(_MAKEFILE)) if _MAKEFILE in present and not chosen else None
+def manifests(read: Callable[[str], str | None]) -> dict[str, str]:
+    """Return the files that name dependencies, with their texts; `read` returns None for a file that is missing."""
+    return {name: text for name in FILES if (text := read(name)) is not None}
+
+
+def proposals(present: Mapping[str, str]) -> tuple[Proposal, ...]:
+    """Return how to install the dependencies of a project that has these `manifests`."""
+    chosen = tuple(_of_rows(present))
+    target = None if chosen else _TARGETS.search(present.get(_MAKEFILE, ""))
     return chosen if target is None else (Proposal((f"make {target[1]}",), ""),)
 
 
-def _of_rows(present: Collection[str], read: Callable[[str], str]) -> Iterator[Proposal]:
+def _of_rows(present: Mapping[str, str]) -> Iterator[Proposal]:
     taken = set[str]()
     for row in _ROWS:
         key = row.folder or row.files[0]
-        if key not in taken and set(row.files) <= set(present) and re.search(row.names, read(row.files[0])):
+        if key not in taken and set(row.files) <= set(present) and re.search(row.names, present[row.files[0]]):
             taken.add(key)
             yield Proposal(row.commands, row.folder)
 

@@ -136,13 +136,10 @@ class CheckEnvironment:
 
         A folder of the repository is replaced by that of the check's own tree if it is in a path of `present`.
         """
-        kept: list[str] = []
-        for folder, inner in self._search_path:
-            if inner is None:
-                kept.append(folder)
-            elif any(is_below(inner, path.strip("/")) for path in present):
-                kept.append(f"{root}/{inner}")
-        return kept
+        names = [path.strip("/") for path in present]
+        own = {inner for _, inner in self._search_path if inner and any(is_below(inner, name) for name in names)}
+        rows = ((folder, inner) for folder, inner in self._search_path if inner is None or inner in own)
+        return [folder if inner is None else f"{root}/{inner}" for folder, inner in rows]
 
     def variables_of(self, private: str, root: str, present: Sequence[str] = ()) -> dict[str, str]:
         """Return the variables of one check in `root`, whose own folders are in `private`."""

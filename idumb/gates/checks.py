@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from threading import Event
 
     from idumb.app.core.services import ProofCheckout
-    from idumb.gates.check_environment import CheckEnvironment, Conditions
+    from idumb.gates.check_environment import CheckEnvironment
     from idumb.gates.shell_command import Hints
 
 _MOST_OF_COMMAND = 40
@@ -124,8 +124,13 @@ class ShellChecks(Struct, kw_only=True):
         except OSError as problem:
             words = f"this check could not begin: {problem}"
             return replace(asked, result=evidence.ERRORED, output=words)
-        made = _under(conditions, made)
-        return replace(made, sandbox=level) if level else made
+        return replace(
+            made,
+            weaker=(*made.weaker, *conditions.weaker),
+            locations=(*conditions.locations, *made.locations),
+            changed_programs=conditions.changed,
+            sandbox=level,
+        )
 
     def _seen(self, made: Evidence, root: str, environment: Mapping[str, str]) -> Evidence:
         """Return the evidence with what the proof checkout shows of the command that ran there."""
@@ -253,13 +258,3 @@ class ShellChecks(Struct, kw_only=True):
         self._searched = True
         name = process_tree.PLACE_COOKIE
         return process_end.end_all(name, self._cookies[name], folder=self.proof.root) if ended is None else ended
-
-
-def _under(conditions: Conditions, result: Evidence) -> Evidence:
-    """Return the evidence with the conditions under which it was found."""
-    return replace(
-        result,
-        weaker=(*result.weaker, *conditions.weaker),
-        locations=(*conditions.locations, *result.locations),
-        changed_programs=conditions.changed,
-    )

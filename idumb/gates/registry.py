@@ -125,10 +125,6 @@ def _runs(name: str, inputs: Inputs) -> bool:
     return name in inputs.asked and inputs.run is not None and bool(inputs.changes)
 
 
-def _has_limits(inputs: Inputs) -> bool:
-    return (inputs.task.limits or inputs.plan.limits) is not None
-
-
 _PARSED = (".py", ".pyi", ".json", ".ipynb", ".yaml", ".yml", ".toml")
 
 
@@ -149,7 +145,7 @@ GATES: tuple[StepGate, ...] = (
     StepGate(gate_table.SYNTAX, _has_parsed_files, "syntax"),
     StepGate(gate_table.TYPES, partial(_runs, gate_table.TYPES), "checkers", "types"),
     StepGate(gate_table.LINT, partial(_runs, gate_table.LINT), "checkers", "lint"),
-    StepGate(gate_table.SIZE, _has_limits, "limits", "size"),
+    StepGate(gate_table.SIZE, lambda inputs: (inputs.task.limits or inputs.plan.limits) is not None, "limits", "size"),
     StepGate(gate_table.SPECIFICATION, partial(_asked_or_strict, gate_table.SPECIFICATION), "specification"),
     StepGate(gate_table.DESIGN, partial(_asked_or_strict, gate_table.DESIGN), "design"),
     StepGate(gate_table.CHANGE_CLASS, lambda inputs: inputs.task.change is not None, "change_class"),

@@ -171,24 +171,23 @@ class Hints(NamedTuple):
         """Yield the files such as `.env` that define one of these variables."""
         defined = re.compile(rf"^(?:export )?(?:{'|'.join(variables) or '(?!)'})=", re.MULTILINE)
         own = (path for path in absent if path.rpartition("/")[2].startswith(".env"))
-        yield from (path for path in own if defined.search(self._text(path)))
+        yield from (path for path in own if defined.search(self._text(path) or ""))
 
-    def _text(self, path: str) -> str:
-        """Return the text of a file of the project; "" if there is none."""
+    def _text(self, path: str) -> str | None:
+        """Return the text of a file of the project; None if there is none."""
         with contextlib.suppress(OSError), open(os.path.join(self.root, path), errors="replace") as stream:
             return stream.read(_LARGEST)
-        return ""
+        return None
 
     def _installing(self, missing: Iterable[str]) -> Sequence[str]:
         """Return the commands that install one of these programs and packages, if a manifest names it."""
         if not missing or self.settings.checkout.prepare or self.settings.checkout.provide:
             return ()
-        files = {name: text for name in project_files.FILES if (text := self._text(name))}
+        files = project_files.manifests(self._text)
         names = "|".join(map(re.escape, missing))
         if not re.search(rf"(?<![\w-])(?:{names})(?![\w-])", "\n".join(files.values())):
             return ()
-        proposed = project_files.proposals(files, files.__getitem__)
-        return [command for each in proposed if each.folder for command in each.commands]
+        return [command for each in project_files.proposals(files) if each.folder for command in each.commands]
 
     def _absent(self, root: str) -> Iterator[str]:
         """Yield the user's ignored paths that are not in the tree of the check."""

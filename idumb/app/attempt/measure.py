@@ -40,7 +40,7 @@ def measure(context: RunContext, attempt: Attempt) -> Attempt:
     elif policy == settings.LEAVE_OUT:
         measured = _without_deviations(context, measured)
     compared, no_time = _compare_symbols(context, measured)
-    compared = _add_changes_elsewhere(context, measured, _add_changes_outside(context, measured, compared))
+    compared = _with_changes_elsewhere(context, measured, compared)
     measured = measured.at(MEASURED, ledger=compared, deviates=bool(compared.deviations))
     problems = [*filter(None, [secret_names, no_time]), *_outside_links(context, measured.changes)]
     problems += _made_repositories(context, measured)
@@ -159,25 +159,21 @@ def bytes_of(work: Trees, entry: Entry | None, limit: int) -> bytes | None:
     return b"".join(pieces)
 
 
-def _add_changes_outside(context: RunContext, attempt: Attempt, compared: Ledger) -> Ledger:
-    """Return the ledger with a protected line for each path outside the project that a program changed."""
-    if not context.services.folder or context.workspace.in_place:
-        return compared
-    changes = context.work.changes_outside(attempt.base, attempt.candidate)
-    lines = (ledger.Line(c.path, ledger.PROTECTED, c.kind, None, paths.OUTSIDE) for c in changes)
-    return replace(compared, lines=(*compared.lines, *lines))
+def _with_changes_elsewhere(context: RunContext, attempt: Attempt, compared: Ledger) -> Ledger:
+    """Return the ledger with a protected line for each path outside the project that a program changed.
 
-
-def _add_changes_elsewhere(context: RunContext, attempt: Attempt, compared: Ledger) -> Ledger:
-    """Return the ledger with a note at each file that did not change in the checkout, but in the user's tree."""
-    missing, trees = compared.paths(ledger.MISSING), context.services.trees
-    if not missing or context.workspace.in_place:
+    A file that did not change in the checkout, but in the user's tree, is marked.
+    """
+    if context.workspace.in_place:
         return compared
-    present = trees.scan(attempt.literal_paths)
-    elsewhere = [path for path in missing if trees.entry(present, path) != trees.entry(attempt.base, path)]
+    changes = context.work.changes_outside(attempt.base, attempt.candidate) if context.services.folder else ()
+    lines = [ledger.Line(c.path, ledger.PROTECTED, c.kind, None, paths.OUTSIDE) for c in changes]
+    trees, missing = context.services.trees, compared.paths(ledger.MISSING)
+    present = trees.scan(attempt.literal_paths) if missing else attempt.base
+    moved = [path for path in missing if trees.entry(present, path) != trees.entry(attempt.base, path)]
     note = "in the tree of the user, where programs must not write: they work in the folder where they start"
-    lines = (replace(line, rule=note) if line.path in elsewhere else line for line in compared.lines)
-    return replace(compared, lines=tuple(lines))
+    own = (replace(line, rule=note) if line.path in moved else line for line in compared.lines)
+    return replace(compared, lines=(*own, *lines))
 
 
 def _outside_links(context: RunContext, changes: Iterable[Change]) -> list[str]:

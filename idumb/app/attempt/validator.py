@@ -44,11 +44,15 @@ def judge(context: RunContext, attempt: Attempt, proofs: Sequence[Evidence], nam
     if judged.malformed and not context.strict:
         judged = _asked_again(context, attempt, name, request, judged)
     level = gate_table.rule(context.services.settings, agent.VALIDATOR).level
+
+    def is_of_task(item: ValidatorEvidence) -> bool:  # or of a task without criteria
+        return not attempt.task.acceptance or bool(judgement.proven_criteria(attempt.task, (item.criterion,)))
+
     verdict = evidence_of(
         name,
         judged.result,
         attempt.candidate,
-        shown=_proving(attempt, judged.shown),
+        shown=tuple(filter(is_of_task, judged.shown)),
         malformed=judged.malformed,
     )
     return replace(verdict, level=level), judged.result
@@ -152,12 +156,6 @@ def _within(root: str, shown: ValidatorEvidence) -> ValidatorEvidence:
         return shown
     file = shown.place.file.removeprefix(f"{root.rstrip('/')}/")
     return replace(shown, place=Citation(file, shown.place.line))
-
-
-def _proving(attempt: Attempt, shown: tuple[ValidatorEvidence, ...]) -> tuple[ValidatorEvidence, ...]:
-    """Return what is shown for criteria of the task, or all of it if the task has none."""
-    task = attempt.task
-    return tuple(item for item in shown if not task.acceptance or judgement.proven_criteria(task, (item.criterion,)))
 
 
 def question(attempt: Attempt) -> Decision | None:

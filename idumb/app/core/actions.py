@@ -268,12 +268,9 @@ def blocked_groups(contract: Contract, state: RunState | None, statuses: Mapping
             new = {"by": cause, "status": statuses[cause], "reason": reason, "tasks": [], "actions": {}}
             group = groups.setdefault(cause, new)
             group["tasks"].append(task)
-            group["actions"].update(dict.fromkeys(way for way in ways if _is_about(way, cause)))
+            about = (way for way in ways if cause in way.arguments or "--retry-failed" in way.arguments)
+            group["actions"].update(dict.fromkeys(about))
     return [{**group, "actions": list(group["actions"])} for group in groups.values()]
-
-
-def _is_about(action: Action, cause: str) -> bool:
-    return cause in action.arguments or "--retry-failed" in action.arguments
 
 
 def blocked_summary(groups: list[dict[str, Any]]) -> str:

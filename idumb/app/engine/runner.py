@@ -47,7 +47,7 @@ def _paused(context: RunContext) -> Ending | None:
 
 def _lost(context: RunContext) -> Ending | None:
     """Return why nothing more is built if the user took done work from the branch meanwhile: `resume` asks first."""
-    why = done_work.lost_while_running(context.services, context.state)
+    why = done_work.words_of_lost(context.state, done_work.lost(context.services, context.state))
     return Ending("waiting", f"waits: {why}") if why else None
 
 

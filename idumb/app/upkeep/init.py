@@ -82,7 +82,8 @@ def init(services: Services, templates: Mapping[str, str], folder: str = TOP) ->
     `folder` is the current folder, relative to the one that is set up.
     """
     provided = _dependencies(services)
-    proposed = [command for proposal in _installations(services) for command in proposal.commands]
+    found = project_files.proposals(project_files.manifests(services.files.read))
+    proposed = [command for proposal in found for command in proposal.commands]
     checks = _PROVIDED.format(folders=", ".join(provided)) if provided else ""
     if proposed:
         checks += (_PREPARED if provided else _PROPOSED).format(line=project_files.prepare_line(proposed))
@@ -112,21 +113,10 @@ def init(services: Services, templates: Mapping[str, str], folder: str = TOP) ->
     return Result({**data, "provided": list(provided), "proposed": proposed, "checkers": checked})
 
 
-def _installations(services: Services) -> tuple[project_files.Proposal, ...]:
-    """Return how the dependencies can be installed that the manifests in the working tree name."""
-    present = services.named_files.existing(project_files.FILES)
-    return project_files.proposals(present, lambda path: services.files.read(path) or "")
-
-
 def _checkers(services: Services) -> dict[str, tuple[str, ...]]:
     """Return the checkers that the project configures, by the gate that would run them."""
-    present = services.named_files.existing(project_checkers.FILES)
-
-    def read(path: str) -> str | None:
-        return services.files.read(path) if path in present else None
-
     by_gate = {
-        gate: tuple(checker.label for checker, _ in project_checkers.configured(gate, read))
+        gate: tuple(checker.label for checker, _ in project_checkers.configured(gate, services.files.read))
         for gate in (gate_table.TYPES, gate_table.LINT)
     }
     return {gate: labels for gate, labels in by_gate.items() if labels}

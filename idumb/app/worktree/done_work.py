@@ -70,11 +70,6 @@ def words_of_lost(state: RunState, gone: Mapping[str, str]) -> str:
     return "; ".join(f"commit {c[:7]} of {task} is no longer on {state.branch or 'HEAD'}" for task, c in gone.items())
 
 
-def lost_while_running(services: Services, state: RunState) -> str:
-    """Return in words what the branch lost of the work of a run since this command looked; "" if it has all of it."""
-    return words_of_lost(state, lost(services, state))
-
-
 def mark_lost(services: Services, state: RunState) -> str:
     """Mark what the branch lost as not done, in a state that is only read. Return it in words; "" if there is none."""
     gone = lost(services, state)

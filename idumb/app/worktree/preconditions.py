@@ -96,7 +96,7 @@ def why_not_deliver(context: RunContext) -> str:
     if head.branch != state.branch and not operation:
         there, here = state.branch or "a detached HEAD", head.branch or "no branch"
         return f"the run was started on {there}, and HEAD is on {here}"
-    return operation or done_work.lost_while_running(services, state)
+    return operation or done_work.words_of_lost(state, done_work.lost(services, state))
 
 
 def require_branch(services: Services, state: RunState) -> None:

@@ -36,6 +36,7 @@ _READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _PERMISSIONS = 0o777
+_COPIED = frozenset({stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK})
 _GONE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.EPERM, errno.ELOOP, errno.EINVAL, errno.ENXIO})
 """What the system says of a file that was removed or replaced by something else, or that the user may not read."""
 
@@ -80,7 +81,8 @@ class Provided:
 
     def variables(self, root: str) -> Mapping[str, str]:
         """Return the variables by which programs find what the checkout has instead of what the user has."""
-        moved = {name: relocated.text(value, self._user, root) for name, value in self._variables.items()}
+        given = ((name, os.fsencode(value)) for name, value in self._variables.items())
+        moved = {name: os.fsdecode(relocated.relocate(value, self._user, root, "")) for name, value in given}
         changed = {name: value for name, value in moved.items() if value != self._variables[name]}
         folders = relocated.python_path(self._user, root, self._sites, self._manifest.paths)
         if folders:
@@ -121,20 +123,20 @@ class Provided:
         needed, self._needed = self._needed, ()
         there = [f"/{path}/" for path in (*paths, *tracked)] if needed else []
         lacking = [rule for rule in needed if not any(f"/{rule.strip('/')}/" in path for path in there)]
-        absent = [rule for rule in lacking if not os.path.lexists(os.path.join(self._user, rule.strip("/")))]
-        links = [rule for rule in lacking if leads_out(self._user, rule.strip("/"))]
-        for words, names, hint in (
-            ("is not in your working tree", absent, "Install it, or let checkout.prepare do that"),
-            ("is a link that leads out", links, "Put there what it leads to, or let checkout.prepare make it"),
-            ("git does not ignore", lacking, "Commit it, or name it in .gitignore"),
-        ):
-            if names:
-                raise Refusal(
-                    "checkout.missing",
-                    f"checkout.provide names what {words}: {wording.listed(names)}",
-                    hint=f"{hint}; what may be missing belongs in .worktreeinclude",
-                    details={"paths": names},
-                )
+        if lacking:
+            raise Refusal(
+                "checkout.missing",
+                f"checkout.provide names what cannot be copied: {wording.listed(map(self._why_not, lacking))}",
+                hint="Put it there, or let checkout.prepare do that; what may be missing belongs in .worktreeinclude",
+                details={"paths": lacking},
+            )
+
+    def _why_not(self, rule: str) -> str:
+        """Return a path with the reason why it is not copied."""
+        path = rule.strip("/")
+        if not os.path.lexists(os.path.join(self._user, path)):
+            return f"{rule} (not in your working tree)"
+        return f"{rule} (a link that leads out)" if leads_out(self._user, path) else f"{rule} (git does not ignore it)"
 
     def _paths(self, tracked: Collection[str], folders: Collection[str]) -> tuple[str, ...]:
         """Return the topmost paths that git ignores and the rules name; what is in the tree has precedence."""
@@ -161,7 +163,7 @@ class Provided:
     def _originals(self, paths: Iterable[str]) -> dict[str, os.stat_result]:
         """Return what is to be copied. Pipes and sockets are not, nor is bytecode that holds paths of the user."""
         rows = (row for path in paths for row in untracked.walk(self._user, path))
-        originals = {path: status for path, status in rows if is_possible(status)}
+        originals = {path: status for path, status in rows if stat.S_IFMT(status.st_mode) in _COPIED}
         environments = Environments(self._user, originals)
         return {path: status for path, status in originals.items() if not environments.is_bytecode(path)}
 
@@ -239,11 +241,6 @@ def _is_folder(original: os.stat_result, facts: Facts) -> bool:
 
 def _gigabytes(size: int) -> str:
     return f"{size / (1 << 30):.2f} GiB"
-
-
-def is_possible(status: os.stat_result) -> bool:
-    """Return whether something can be copied: a folder, a file or a link."""
-    return stat.S_ISREG(status.st_mode) or stat.S_ISDIR(status.st_mode) or stat.S_ISLNK(status.st_mode)
 
 
 def link_text(user: str, path: str) -> str:

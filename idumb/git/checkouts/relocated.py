@@ -93,11 +93,6 @@ def relocate(data: bytes, user: str, root: str, name: str) -> bytes:
     return data if result == data else _with_usable_first_line(result)
 
 
-def text(value: str, user: str, root: str) -> str:
-    """Return a text with the paths of the checkout `root` instead of those below `user`."""
-    return os.fsdecode(relocate(os.fsencode(value), user, root, ""))
-
-
 def _by_real_path(path: bytes, user: str, root: str) -> bytes:
     """Return the path in the checkout if a path leads to the user's working tree by another name."""
     place = os.fsdecode(path)

@@ -284,14 +284,14 @@ def test_a_path_that_is_not_copied_is_refused_once_and_a_pattern_may_match_nothi
     checkout.user.link("out.log", "/etc")
     user, rules = discover.find(str(checkout.user.root)), ("web/node_modules", "/data/models", "none/*", "/tracked")
     wrong = {
-        "nowhere": "is not in your working tree",
-        "out.log": "is a link that leads out",
-        "new": "git does not ignore",
+        "nowhere": "not in your working tree",
+        "out.log": "a link that leads out",
+        "new": "git does not ignore it",
     }
     for name, words in wrong.items():
         needed = (*rules, name)
         provided = Provided(user, needed, 1 << 30, str(checkout.state), "", needed=needed)
-        with refusing("checkout.missing", rf"names what {words}: {name}$"):
+        with refusing("checkout.missing", rf"cannot be copied: {name} \({words}\)$"):
             provided.bring(str(checkout.root), ("tracked",))
         provided.bring(str(checkout.root), ("tracked",))
 

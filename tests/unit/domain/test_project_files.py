@@ -92,7 +92,7 @@ def test_manifests_and_lock_files_decide() -> None:
         ),
     ]
     for files, proposed, folders in cases:
-        found = project_files.proposals(files, files.__getitem__)
+        found = project_files.proposals(project_files.manifests(files.get))
         assert [command for proposal in found for command in proposal.commands] == proposed
         assert [proposal.folder for proposal in found] == folders
 
