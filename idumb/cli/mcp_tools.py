@@ -35,6 +35,7 @@ INSTRUCTIONS = (
 )
 _SKIPPED = "skipped"
 _LONGEST = 100_000
+_LONGEST_DIFF = 30_000  # characters; hosts refuse a whole answer of more than 25,000 tokens
 _PROGRAM = (sys.executable, "-P", "-m", "idumb")  # -P: never import a folder `idumb` of the repository
 
 
@@ -111,8 +112,14 @@ class Session(Struct):
         return await self._idumb("show", "--", task)
 
     async def show_changes(self, task: str) -> Answer:
-        """Show what the last attempt at a task changed, as a diff."""
-        return await self._idumb("show", "--diff", "--", task)
+        """Show what the last attempt at a task changed, as a diff. A long one is cut, and `warnings` say so."""
+        answer = await self._idumb("show", "--diff", "--", task)
+        data = answer["data"]
+        if len(diff := data.get("diff", "")) > _LONGEST_DIFF:
+            rest = f"git diff {data['base']} {data['tree']} -- FILE shows it whole"
+            answer["warnings"].append(f"The diff of {len(diff)} characters is cut after {_LONGEST_DIFF}: {rest}")
+            data["diff"] = diff[:_LONGEST_DIFF]
+        return answer
 
     async def retry_task(self, task: str) -> Answer:
         """Start one more attempt at a failed task, with the feedback on the last one."""

@@ -185,6 +185,17 @@ def test_a_number_is_taken_as_text_and_null_as_nothing() -> None:
     assert said == [("next", "--", "6.2"), ("next", "--", "6"), ("next", "--", "6")]
 
 
+def test_a_long_diff_is_cut_for_a_host_that_would_refuse_the_whole_answer() -> None:
+    data = {"base": "b" * 40, "tree": "c" * 40, "diff": "+line\n" * 10_000}
+
+    async def run(*_: str) -> dict[str, Any]:
+        return {"ok": True, "data": dict(data), "warnings": []}
+
+    answer = asyncio.run(mcp_tools.call_tool(mcp_tools.Session(run), "show_changes", {"task": "T1-01"}))
+    assert answer["data"]["diff"] == "+line\n" * 5_000
+    assert f"git diff {data['base']} {data['tree']} -- FILE" in answer["warnings"][0]
+
+
 def test_a_cancelled_call_ends_its_command_however_much_that_answers(monkeypatch: pytest.MonkeyPatch) -> None:
     program = "import signal, sys, time\nsignal.signal(15, lambda *_: (print('x' * 10**6), sys.exit()))\ntime.sleep(60)"
     monkeypatch.setattr(mcp_tools, "_PROGRAM", (sys.executable, "-c", program))
