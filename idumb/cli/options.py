@@ -9,13 +9,14 @@ import itertools
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from idumb.cli import arguments, output
 from idumb.domain import errors, finding
+from idumb.domain.action import Action
 from idumb.system import user_folders
 
 if TYPE_CHECKING:
@@ -219,6 +220,12 @@ def unknown_option(problem: click.NoSuchOption) -> _Mistyped:
     # Without their dashes, which all have: `--reason` would otherwise resemble `--json`.
     names = {n.lstrip("-"): n for candidate in shown for n in (*candidate.opts, *candidate.secondary_opts)}
     return _Mistyped(f"No such option {word!r}.", names.get(finding.nearest(word.lstrip("-"), names) or ""), ctx)
+
+
+def nothing_of_name(command: str, message: str, word: str, names: Iterable[str]) -> errors.UsageError:
+    """Return the error for a name that `command` does not know; without one, `command` lists all."""
+    near = finding.nearest(word, names)
+    return errors.UsageError("usage", suggest(message, near), hint=Action.of(command, *([near] if near else [])))
 
 
 def suggest(message: str, nearest: str | None) -> str:

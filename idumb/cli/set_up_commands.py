@@ -11,9 +11,6 @@ import click
 
 from idumb.app.core.services import Result
 from idumb.cli import main, options
-from idumb.domain import finding
-from idumb.domain.action import Action
-from idumb.domain.errors import UsageError
 from idumb.domain.hosts import BY_NAME
 from idumb.system import shipped
 
@@ -213,9 +210,7 @@ def schema_command(name: str | None) -> Result:
         return Result({"names": [{"name": SNIPPETS, "title": "snippets of plans for VS Code"}, *rows]})
     documents = {SNIPPETS: shipped.snippets(), **schemas}
     if name not in documents:
-        nearest = finding.nearest(name, documents)
-        message = options.suggest(f"There is no schema {name!r}.", nearest)
-        raise UsageError("usage", message, hint=Action("schema", (nearest,) if nearest else ()))
+        raise options.nothing_of_name("schema", f"There is no schema {name!r}.", name, documents)
     return Result({"name": name, "document": documents[name]})
 
 
@@ -243,9 +238,4 @@ def _text(pages: dict[str, str], topic: str) -> str:
         command = command.get_command(ctx, second) if isinstance(command, click.Group) else None
     if command is not None:
         return command.get_help(click.Context(command, info_name=topic, parent=ctx.parent)) + "\n"
-    nearest = finding.nearest(topic, [*pages, *main.COMMANDS])
-    raise UsageError(
-        "usage",
-        options.suggest(f"No help on {topic!r}.", nearest),
-        hint=Action.of("help", nearest) if nearest else "idumb help lists the topics",
-    )
+    raise options.nothing_of_name("help", f"No help on {topic!r}.", topic, [*pages, *main.COMMANDS])

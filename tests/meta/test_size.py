@@ -10,7 +10,7 @@ BUDGETS = {
     "app, engine rooms": 6_878,
     "app, use cases": 7_838,
     "composition": 674,
-    "cli, views": 4_196,
+    "cli, views": 4_197,
     "see and steer": 1_908,
     "git": 4_437,
     "store": 1_688,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 63_901
+TESTS = 63_912
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 392_140  # bytes of README.md and docs/
+PAGES = 392_202  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:
