@@ -48,8 +48,11 @@ class RunChecks:
             head=lambda: services.history.head().commit,
             controls=self._controls,
             is_work=lambda tree, path: run_lookup.has_changed(services, run, tree, path),
-            hints=Hints(services.settings, services.root, services.trees.ignored, child_process.variables),
+            hints=Hints(services.settings, services.root, services.trees.ignored, self._variables),
         )
+
+    def _variables(self) -> dict[str, str]:
+        return child_process.environment(child_process.variables())
 
     @contextlib.contextmanager
     def fresh_clone(self, head: str | None, work: Collection[str]) -> Iterator[tuple[Checkout, ShellChecks]]:

@@ -34,8 +34,10 @@ NO_PROOF = ("precondition", "setup", "rollback of ")
 _LARGEST = 1 << 22
 _HOME = ("~/", "$HOME", "${HOME")
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b|(?<=[$'{.])[A-Z][A-Z0-9]+\b")
-_UNREACHED = re.compile(r"(?i)certificate|\b(?:unknownissuer|proxy|econnrefused|enotfound|eai_again)\b|resolve host")
-_REACHES = re.compile(r"(?i)proxy|cert|ca_bundle|cainfo|index_url|registry")
+_UNREACHED = re.compile(
+    r"(?i)certificate|\b(?:unknownissuer|proxy|econnrefused|enotfound|eai_again|publickey)\b|resolve host"
+)
+_REACHES = re.compile(r"(?i)proxy|cert|ca_bundle|cainfo|index_url|registry|ssh_auth")
 """Variables by which programs reach a network."""
 _NO_REF = (
     "bad revision",
@@ -123,14 +125,14 @@ def _judged(asked: Evidence, finished: child_process.Finished, output: str) -> t
 class Hints(NamedTuple):
     """What is known when a check fails.
 
-    That is the configuration, the `ignored` paths of the user's project at `root`, and the names of his `variables`.
+    That is the configuration, the `ignored` paths of the user's project at `root`, and his `variables`.
     Paths of the repository above the project begin with `../`.
     """
 
     settings: Settings = Settings()
     root: str = os.devnull
     ignored: Callable[..., Iterable[str]] = lambda **_: ()
-    variables: Callable[[], Iterable[str]] = tuple
+    variables: Callable[[], Mapping[str, str]] = dict
 
     def of(self, made: Evidence, environment: Mapping[str, str], proof: ProofCheckout) -> Iterator[str]:
         """Yield what the check may need, because its command or output names it; `environment` is its own."""
@@ -142,7 +144,7 @@ class Hints(NamedTuple):
             yield f"your HOME, because checks have a private, empty one: {line}"
         wanted = {*_VARIABLE.findall(f"{made.command}\n{made.output}")}.difference(environment)
         absent = [*self._absent(proof.root)]
-        if named := [*dict.fromkeys((*_named(made, absent), *self._defining(wanted, absent)))]:
+        if named := [*dict.fromkeys((*_named(made, absent, self._searched()), *self._defining(wanted, absent)))]:
             yield self._to_provide(named)
         missing = {name for pair in _NOT_INSTALLED.findall(made.output) for name in pair if name}
         if not named and (commands := self._installing(missing)):
@@ -159,13 +161,18 @@ class Hints(NamedTuple):
 
     def of_hook(self, words: str, root: str) -> str:
         """Return what a hook that refused with these words may need in `root`; "" if nothing is known."""
-        named = _named(Evidence("hook", "", evidence.FAILED, output=words), [*self._absent(root)])
+        named = _named(Evidence("hook", "", evidence.FAILED, output=words), [*self._absent(root)], self._searched())
         return self._to_provide(named) if named else ""
 
     def _to_provide(self, named: Sequence[str]) -> str:
         rules = [path.replace("../", "") for path in named]  # a plain name is also that above the project
         line = project_files.how_to_set("checkout", self.settings.checkout, {"provide": rules})
         return f"{wording.listed(named)}, which git ignores: commit it if it is work, or {line}"
+
+    def _searched(self) -> list[str]:
+        """Return the folders of the user's PATH that are in his project."""
+        folders = self.variables().get("PATH", "").split(os.pathsep)
+        return [os.path.relpath(folder, self.root) for folder in folders if paths.is_below(folder, self.root)]
 
     def _defining(self, variables: Iterable[str], absent: Iterable[str]) -> Iterator[str]:
         """Yield the files such as `.env` that define one of these variables."""
@@ -225,14 +232,16 @@ def _has(text: str, parts: Iterable[str]) -> bool:
     return any(part in text for part in parts)
 
 
-def _named(made: Evidence, absent: Sequence[str]) -> list[str]:
+def _named(made: Evidence, absent: Sequence[str], searched: Sequence[str]) -> list[str]:
     """Return the paths that a failed check names; tools name a missing package or program, not its folder."""
     words = f"{made.command}\n{made.output}"
     built = {*_built(made.output, absent)}
     named = [path for path in absent if path in built or _names(words, path)]
     if named or not (made.result == evidence.ERRORED or _has(made.output.lower(), _LACKING)):
         return named
-    return [path for path in absent if path.rpartition("/")[2] in project_files.DEPENDENCIES]
+    folders = searched if made.result == evidence.ERRORED else ()  # a program was not found
+    likely = {path for path in absent if any(paths.is_below(folder, path) for folder in folders)}
+    return [path for path in absent if path in likely or path.rpartition("/")[2] in project_files.DEPENDENCIES]
 
 
 def _built(output: str, absent: Iterable[str]) -> Iterator[str]:

@@ -9,18 +9,18 @@ BUDGETS = {
     "markdown": 6_415,
     "app, engine rooms": 6_878,
     "app, use cases": 7_838,
-    "composition": 674,
+    "composition": 676,
     "cli, views": 4_197,
     "see and steer": 1_908,
-    "git": 4_437,
+    "git": 4_443,
     "store": 1_688,
     "system": 2_064,
-    "gates": 1_828,
+    "gates": 1_835,
     "agents, fake_model": 3_454,
     "the root": 25,
 }
 FILES = 391
-TESTS = 63_912
+TESTS = 63_923
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 392_202  # bytes of README.md and docs/
+PAGES = 392_391  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

@@ -81,8 +81,7 @@ class Provided:
 
     def variables(self, root: str) -> Mapping[str, str]:
         """Return the variables by which programs find what the checkout has instead of what the user has."""
-        given = ((name, os.fsencode(value)) for name, value in self._variables.items())
-        moved = {name: os.fsdecode(relocated.relocate(value, self._user, root, "")) for name, value in given}
+        moved = {name: self._led_to(value, root) for name, value in self._variables.items()}
         changed = {name: value for name, value in moved.items() if value != self._variables[name]}
         folders = relocated.python_path(self._user, root, self._sites, self._manifest.paths)
         if folders:
@@ -117,6 +116,15 @@ class Provided:
         if self._manifest != before:
             self._manifest.save(self._record)
         return paths
+
+    def _led_to(self, value: str, root: str) -> str:
+        """Return a variable with the paths of the checkout; a link that leads out, such as a profile of Nix, stays."""
+        parts = value.split(os.pathsep)
+        stay = {
+            part for part in parts if is_below(part, self._user) and not is_below(os.path.realpath(part), self._user)
+        }
+        moved = (os.fsdecode(relocated.relocate(os.fsencode(part), self._user, root, "")) for part in parts)
+        return os.pathsep.join(old if old in stay else new for old, new in zip(parts, moved, strict=True))
 
     def _require_copied(self, paths: Iterable[str], tracked: Iterable[str]) -> None:
         """Refuse once if a path that the configuration names is not copied: programs would fail without it."""

@@ -260,7 +260,7 @@ def test_evidence_names_what_the_tree_had_besides_and_a_failure_what_is_missing(
         ("cat data.log", "checkout: {provide: [data.log]}"),
         ("cat build/x", "checkout: {provide: [lib/build]}"),
         ("node_modules/.bin/jest", "checkout: {provide: [node_modules]}"),
-        ("jest", "checkout: {provide: [node_modules]}"),
+        ("jest", "checkout: {provide: [.devenv, node_modules]}"),
         (
             "echo \"Cannot find module 'node_modules/@o/lib/build/i.js'\"",
             "checkout: {provide: [lib/build, node_modules]}",
@@ -288,8 +288,18 @@ def test_a_failed_check_names_the_line_that_gives_it_what_it_names(
     tree = tmp_path / "proof" / "tree"
     tree.mkdir(parents=True)
     (tree / "out.log").touch()
-    ignored = ("data.log", "lib/build/", "node_modules/", "out.log", "x/__pycache__/", "../web/dist/", ".env")
-    user = ("DISPLAY", "SSL_CERT_FILE", "HTTPS_PROXY", "PATH", "EDITOR")
+    ignored = (
+        ".devenv/",
+        "data.log",
+        "lib/build/",
+        "node_modules/",
+        "out.log",
+        "x/__pycache__/",
+        "../web/dist/",
+        ".env",
+    )
+    path = f"/usr/bin:{tmp_path}/.devenv/profile/bin"
+    user = dict.fromkeys(("DISPLAY", "SSL_CERT_FILE", "HTTPS_PROXY", "EDITOR"), "") | {"PATH": path}
     (tmp_path / ".env").write_text("# SECRET_NAME=\nexport API_URL=x\n")
     hints = Hints(root=str(tmp_path), ignored=lambda **_: ignored, variables=lambda: user)
     with contextlib.closing(CheckEnvironment(Inputs({"PATH": "/usr/bin:/bin"}, ALLOWED, str(home), ()))) as private:

@@ -249,8 +249,9 @@ def test_no_variable_leads_into_the_working_tree(
 ) -> None:
     user, root, link = checkout.user.root, str(checkout.root), tmp_path / "link"
     link.symlink_to(user)
-    places = f"{user}:{user}-other:/usr/lib:{link}/data:sqlite:///{user}/dev.db"
-    moved = f"{root}:{user}-other:/usr/lib:{root}/data:sqlite:///{root}/dev.db"
+    checkout.user.link(".profile", "/usr")
+    places = f"{user}:{user}-other:/usr/lib:{link}/data:sqlite:///{user}/dev.db:{user}/.profile/bin"
+    moved = f"{root}:{user}-other:/usr/lib:{root}/data:sqlite:///{root}/dev.db:{user}/.profile/bin"
     checkout.variables = {"PYTHONPATH": f"{user}/lib", "PLACES": places, "OTHER": "/usr/lib"}
     assert checkout.provided.variables(root) == {"PYTHONPATH": f"{root}/lib", "PLACES": moved}
     site = tmp_path / "venv/lib/python3.11/site-packages"
