@@ -30,8 +30,7 @@ def repository_checks(worktree: Worktree, backups: FileBackupStore, folder: str 
     checks = _RepositoryChecks(worktree, backups, folder)
     return (
         Check("git.repository", "idumb can work in the repository", checks.repository),
-        Check("git.state", "no merge or similar operation is in progress", checks.state),
-        Check("git.head", "HEAD names an existing commit", checks.head),
+        Check("git.state", "HEAD can be read, and no merge or similar operation is in progress", checks.state),
         Check("git.refs", "every ref can be read", checks.refs, checks.set_ref_aside),
         Check("git.locks", "no git lock is left over", checks.locks),
         Check("git.identity", "git knows who commits", checks.identity),
@@ -83,27 +82,11 @@ class _RepositoryChecks(Struct, frozen=True):
         try:
             status.require_usable(self.worktree)
         except errors.Refusal as found:
-            if found.code in ("git.object-missing", "git.head-unreadable"):
-                raise  # its own hint helps, and git status does not
-            if found.code not in {"git.index-locked", "git.unsupported-format", "git.ownership"}:
+            if found.code in {"git.object-missing", "git.head-unreadable"}:
+                means = "no task starts, and git cannot determine your branch"
+                yield health.problem(found.message, means=means, fix="git reflog, and git fsck")
+            elif found.code not in {"git.index-locked", "git.unsupported-format", "git.ownership"}:
                 yield health.problem(found.message, means=f"no task starts until then [{found.code}]", fix="git status")
-
-    def head(self) -> Iterator[Symptom]:
-        result = git_program.read(self.worktree.root, ["rev-parse", "--verify", "--quiet", "HEAD^{commit}"])
-        if result.status == 0:
-            yield health.passed(f"HEAD is {result.out.decode('ascii', 'replace').strip()[:12]}")
-            return
-        name = git_program.read(self.worktree.root, ["symbolic-ref", "--quiet", "HEAD"]).out.strip()
-        path = os.path.join(self.worktree.common_dir if name else self.worktree.git_dir, os.fsdecode(name or b"HEAD"))
-        if not os.path.lexists(path):
-            yield health.passed(f"{os.fsdecode(name).removeprefix('refs/heads/')} has no commit yet")
-            return
-        yield health.problem(
-            "HEAD names a commit that does not exist",
-            path,
-            means="git cannot determine your branch",
-            fix="git reflog, and git fsck",
-        )
 
     def refs(self) -> Iterator[Symptom]:
         """A power cut leaves empty ref files, and git then fails whenever it lists refs."""

@@ -177,18 +177,25 @@ def repository(worktree: Worktree) -> CheckedRepository:
     return opened
 
 
-def head_of(repository: pygit2.Repository) -> str | None:
-    """Return HEAD's commit; None before the first. Refusal `git.head-unreadable`."""
+@contextlib.contextmanager
+def _head() -> Iterator[None]:
     try:
-        return None if repository.head_is_unborn else str(repository.head.target)
+        yield
     except pygit2.GitError as problem:
         raise errors.Refusal("git.head-unreadable", f"HEAD cannot be read: {problem}", hint="git fsck") from problem
 
 
+def head_of(repository: pygit2.Repository) -> str | None:
+    """Return HEAD's commit; None before the first. Refusal `git.head-unreadable`."""
+    with _head():
+        return None if repository.head_is_unborn else str(repository.head.target)
+
+
 def branch_of(repository: pygit2.Repository) -> str | None:
-    """Return the full name of the branch that HEAD is on; None if HEAD is detached."""
-    target = repository.lookup_reference("HEAD").raw_target
-    return os.fsdecode(target) if isinstance(target, bytes) else None
+    """Return the full name of the branch that HEAD is on; None if it is detached. Refusal `git.head-unreadable`."""
+    with _head():
+        target = repository.lookup_reference("HEAD").raw_target
+        return os.fsdecode(target) if isinstance(target, bytes) else None
 
 
 def require_supported(worktree: Worktree) -> None:

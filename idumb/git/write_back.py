@@ -27,7 +27,7 @@ from idumb.domain import paths as path_rules
 from idumb.domain.proof.ledger import Entry
 from idumb.git import disk, path_state, tree_objects
 from idumb.git.discover import Worktree
-from idumb.git.path_state import Present, Spot, Step
+from idumb.git.path_state import Spot, Step
 from idumb.system import private_folders
 
 if TYPE_CHECKING:
@@ -111,19 +111,11 @@ def _conflict(step: Step, before: Entry | None, gone: frozenset[str], *, force: 
         return "is no longer a file or a link"
     if present.entry == want or force or present.entry == before:
         return None
-    return _why(present, before)
-
-
-def _why(present: Present, before: Entry | None) -> str:
     if present.entry is None:
         return "was deleted since"
-    if before is None:
-        return "was created since"
-    if present.status is not None and present.status.st_size == 0:
+    if before is not None and present.status is not None and present.status.st_size == 0:
         return "is empty now; a crash may have cut it"
-    if present.entry.oid == before.oid:
-        return "has another mode than expected"
-    return "was changed since"
+    return "was created since" if before is None else "was changed since"
 
 
 def _blocked(root: str, step: Step, gone: frozenset[str]) -> str | None:

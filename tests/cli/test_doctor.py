@@ -104,9 +104,14 @@ def test_lost_and_damaged_projections_are_rebuilt(project: Project, damages: tup
     assert json.loads(project.read(STATE))["history"][0]["run"] == json.loads(before[STATE])["history"][0]["run"]
 
 
-def test_a_branch_that_names_no_commit_is_named(project: Project) -> None:
-    (project.repo.common_dir / "refs/heads/main").write_text("1" * 40 + "\n", encoding="utf-8")
-    assert "reflog" in symptoms_of(project, "git.head", "problem")[0]["fix"]
+@pytest.mark.parametrize("name", ["HEAD", "refs/heads/main"])
+@pytest.mark.parametrize("content", ["", "1" * 40 + "\n"])
+def test_a_head_that_names_no_commit_is_named(project: Project, name: str, content: str) -> None:
+    """As after a power cut. Nothing of git's is changed."""
+    place = project.repo.common_dir / name
+    place.write_text(content, encoding="utf-8")
+    assert "reflog" in symptoms_of(project, "git.state", "problem")[0]["fix"]
+    assert place.read_text(encoding="utf-8") == content
 
 
 def test_a_ref_of_idumb_emptied_by_a_power_cut_is_restored(project: Project) -> None:

@@ -67,6 +67,7 @@ def _is_there(services: Services, state: RunState, head: str, path: str, tasks: 
 
 
 def words_of_lost(state: RunState, gone: Mapping[str, str]) -> str:
+    """Return in words what `lost` returned; "" if that is nothing."""
     return "; ".join(f"commit {c[:7]} of {task} is no longer on {state.branch or 'HEAD'}" for task, c in gone.items())
 
 

@@ -88,7 +88,7 @@ def test_a_conflict_says_what_is_there(sandbox: GitSandbox, trees: GitTrees) -> 
     pipe = Conflict("pipe", "is no longer a file or a link")
     assert trees.restore(base, after, names) == (
         Conflict("emptied", "is empty now; a crash may have cut it"),
-        Conflict("mode", "has another mode than expected"),
+        Conflict("mode", "was changed since"),
         pipe,
     )
     assert trees.restore(base, after, ["pipe"], force=True) == (pipe,)
