@@ -89,10 +89,8 @@ class GitHistory:
 
     def is_named(self, commit: str) -> bool:
         """Return whether HEAD, a branch or a tag reaches a commit, so that a clone has it."""
-        if git_program.read(self._worktree.root, ["merge-base", "--is-ancestor", commit, "HEAD"]).status == 0:
-            return True
         arguments = ["for-each-ref", "--count=1", f"--contains={commit}", "refs/heads", "refs/remotes", "refs/tags"]
-        return bool(git_program.read(self._worktree.root, arguments).out)
+        return self.descends(commit) or bool(git_program.read(self._worktree.root, arguments).out)
 
     def staged(self, paths: Sequence[str]) -> Mapping[str, Entry | None]:
         """Return the paths that are staged, with their entries; None if the deletion is staged."""

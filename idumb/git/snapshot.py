@@ -143,8 +143,9 @@ class Snapshots:
         What was verified before still exists, and so does what HEAD reaches.
         """
         verified = self.scanner.verified
-        if not verified or not tree_objects.is_stored(self.repository, verified):
-            # It is the first, or somebody deleted the refs that keep it, and collected garbage.
+        if self.repository.is_partial or not verified or not tree_objects.is_stored(self.repository, verified):
+            # It is the first, or somebody deleted the refs that keep it, and collected garbage. A partial clone lacks
+            # some of what HEAD has, and git fetches that when it is needed.
             verified = self._reached()
         tree, seen = items[WORKTREE], set[str]()
         own = [Entry(FILE, oid), *(entry for entry in items.values() if entry.mode == FILE)]
@@ -153,21 +154,16 @@ class Snapshots:
         for entry in itertools.chain(own, new):
             if entry.mode != SUBMODULE:
                 seen.add(entry.oid)
-                is_there = tree_objects.is_stored(self.repository, entry.oid, whole=whole or entry.mode == FOLDER)
-                if not is_there and not self._is_promised(entry, tree.oid):
+                if not tree_objects.is_stored(self.repository, entry.oid, whole=whole or entry.mode == FOLDER):
                     raise open_repository.unreadable(entry.oid)
         return seen
 
     def _reached(self) -> str:
         """Return HEAD's tree, which no garbage collection removes; "" without one.
 
-        A repository that lends objects does not know the borrower's HEAD. Of a partial clone, some are elsewhere.
+        A repository that lends objects does not know the borrower's HEAD.
         """
         head = open_repository.head_of(self.repository)
         if head is None or len(open_repository.object_folders(self._store)) > 1:
             return ""
         return tree_objects.tree_of(self.repository, head)
-
-    def _is_promised(self, entry: Entry, tree: str) -> bool:
-        """Return whether HEAD has an entry of the tree, in a partial clone: git fetches it when it is needed."""
-        return self.repository.is_partial and entry not in tree_objects.new_rows(self.repository, self._reached(), tree)

@@ -143,12 +143,11 @@ def _changed(task: str, paths: list[str]) -> Refusal:
         "what you did not change is written here, and idumb submit judges all of it",
         Action.of("take", task),
     )
-    aside = Choice("aside", "move your version away", "then repeat the command")
     return Refusal(
         "task.changed-since",
         f"{task} was built from other files: these have changed here since: {wording.listed(paths)}",
         hint=take.command,
-        details={"paths": paths, "task": task, "choices": actions.choice_rows((take, aside))},
+        details={"paths": paths, "task": task, "choices": actions.choice_rows((take,))},
     )
 
 

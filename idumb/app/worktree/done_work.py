@@ -120,14 +120,11 @@ def _question(task: Task, run: RunState, words: str, commits: Sequence[str], *, 
     `ahead`: the commits are on top of the branch, so that they can be brought back as they were proven.
     """
     earlier = {i: q for i, q in run.decisions.items() if (q["kind"], q["task"]) == (HISTORY, task.id)}
-    over = [i for i, q in earlier.items() if tuple(q["evidence"]) != tuple(commits) or _brought_back(run, i)]
+    # Its answer was carried out at once unless it was `again`, so commits that are gone again are another question.
+    carried_out = {i for i in earlier if i in run.answers and run.answers[i]["choice"] != questions.AGAIN}
+    over = [i for i, q in earlier.items() if tuple(q["evidence"]) != tuple(commits) or i in carried_out]
     without = () if ahead else (questions.RETURN,)
     return questions.about(HISTORY, task, 1 + len(over), commits, without=without, words=words)
-
-
-def _brought_back(run: RunState, question: str) -> bool:
-    """Return whether the answer was carried out at once, so that commits which are gone again are another question."""
-    return question in run.answers and run.answers[question]["choice"] != questions.AGAIN
 
 
 def bring_back(services: Services, state: RunState, newest: str) -> None:
