@@ -103,7 +103,7 @@ class PresetAgent(KnownProgram):
         exited = f"exit {finished.exit_code}" if finished.exit_code else ""
         if report.failure is not None or (exited and not begun):
             return answers.failed(_joined(report.error, exited), report.failure or agent.MISSING)
-        if exited or (report.error and begun):
+        if exited or report.error not in ("", said):
             return answers.failed(_joined(exited, report.error or said), None)
         if not report.ended:
             return answers.failed(_joined(f"{self.name} exited without its final report", said), agent.MALFORMED)

@@ -344,7 +344,7 @@ def reach_verdict(_: RunContext, attempt: Attempt) -> Attempt:
         answered = {answer.decision for answer in attempt.answers}
         why = next((f"{why}: {q.why}" for q in attempt.questions if q.id not in answered), why)
     elif ended == outcome.FAILED:
-        why = _words_of_idle(attempt) or why
+        why = attempt.failure.message if attempt.failure is not None else _words_of_idle(attempt) or why
     return attempt.at(JUDGED, verdict=verdict, outcome=ended, reason=why)
 
 

@@ -149,6 +149,7 @@ BEGUN = f"echo '{json.dumps({'type': 'system', 'subtype': 'init'})}'"
         ('echo "You\'ve hit your limit"; exit 1', outcome.ERRORED, agent.RATE_LIMITED, "You've hit your limit"),
         (f"{REFUSES}; exit 2", outcome.ERRORED, agent.MISSING, "error: unexpected argument '--new' found; exit 2"),
         (f"{BEGUN}; echo 'Error: odd' >&2; exit 1", outcome.FAILED, None, "exit 1; Error: odd"),
+        (f"{BEGUN}; echo a warning >&2", outcome.FAILED, agent.MALFORMED, "without its final report; a warning"),
         ('echo \'{"type": "result"\'', outcome.FAILED, agent.MALFORMED, "without its final report"),
         ("echo 'connect ECONNREFUSED' >&2; exit 1", outcome.ERRORED, agent.NETWORK, "ECONNREFUSED"),
         ("kill -9 $$", outcome.FAILED, None, "signal 9"),
