@@ -11,7 +11,6 @@ works.
 
 from __future__ import annotations
 
-import io
 import json
 import re
 import time
@@ -38,38 +37,10 @@ VERDICT: Mapping[str, Any] = replies.object_of(
 )
 """The JSON Schema of a verdict. An answer without `evidence` is valid but proves nothing."""
 
-_MARKS = ("```", "~~~")
 _LONGEST_LINE = 500
 _COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 _ERROR = re.compile(r"(\w*error|fatal)\b", re.IGNORECASE)
 STATE_BYTES = 256 * 1024
-
-
-def fences(text: str) -> Iterator[tuple[str, str]]:
-    """Return (word after the fence, body) of every closed fenced block, in order and in linear time.
-
-    Fences start in the first column: an indented fence may be a line of a patch.
-    """
-    mark, word, body = "", "", io.StringIO()
-    for line in io.StringIO(text):
-        if not mark:
-            mark, word = _opened(line)
-            body = io.StringIO()
-        elif line.startswith(mark) and not line.rstrip().strip(mark[0]):
-            yield word, body.getvalue()
-            mark = ""
-        else:
-            body.write(line)
-
-
-def _opened(line: str) -> tuple[str, str]:
-    """Return (fence, word after it) of a line that opens a block; ("", "") otherwise."""
-    if not line.startswith(_MARKS):
-        return "", ""
-    word = line.lstrip(line[0])
-    if line[0] == "`" and "`" in word:  # inline code
-        return "", ""
-    return line[: len(line) - len(word)], word.strip().lower()
 
 
 def schema_of(request: AgentRequest) -> Mapping[str, Any] | None:
@@ -250,8 +221,7 @@ PROMPTLY = 20
 class StateFileWatch:
     """A `Watch` on the state file of one request. `hear` receives claims without secrets; None if nobody listens.
 
-    The more claims a program makes, the less often one is passed on; it is always the newest. `reported` says whether
-    its output ends with its final report.
+    The more claims a program makes, the less often one is passed on; it is always the newest.
     """
 
     def __init__(
@@ -259,13 +229,11 @@ class StateFileWatch:
         path: str,
         redact: Callable[[str], str],
         hear: Hear | None,
-        reported: Callable[[], bool] = bool,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._path = path
         self._redact = redact
         self._hear = hear
-        self._reported = reported
         self._clock = clock
         self._claim: Claim | None = None
         self._passed: Claim | None = None
@@ -275,10 +243,6 @@ class StateFileWatch:
     @property
     def waits(self) -> bool:
         return self._claim is not None and self._claim.state == WAITS
-
-    @property
-    def done(self) -> bool:
-        return self._reported()
 
     def look(self) -> bool:
         before, self._claim = self._claim, claim(self._path)

@@ -22,7 +22,7 @@ from msgspec import Struct
 from idumb.agents import answers, model_tools
 from idumb.agents.adapter import Adapter, Equipment, Redact
 from idumb.agents.workspace_files import FileProblem, WorkspaceFiles
-from idumb.domain import canonical_json, contract, outcome, wording
+from idumb.domain import canonical_json, contract, outcome, replies, wording
 from idumb.domain.action import REFUSE
 from idumb.domain.agent import BUILDER, BUILT_IN, VALIDATOR, AgentRequest, AgentResult
 from idumb.domain.errors import AdapterError
@@ -126,7 +126,7 @@ class HandoffAgent(Adapter):
 def _edited(work: model_tools.ModelTools, text: str) -> tuple[str, str]:
     """Apply the fenced patches and edit lists of an answer in order; the first failure ends it."""
     number = 0
-    for kind, body in answers.fences(text):
+    for kind, body in replies.fenced(text):
         for name, arguments in _calls(kind, body):
             number += 1
             succeeded, words = work.call(name, arguments)

@@ -99,14 +99,12 @@ class ProgramAgent(Adapter):
         hear: Hear | None,
         *state: str,
         in_sandbox: Callable[[Sequence[str]], Sequence[str]] = lambda arguments: arguments,
-        reported: Callable[[], bool] = bool,
         **how: Any,
     ) -> child_process.Finished:
         """Run the program in the workspace, with the request's limits and in the sandbox, if one is configured.
 
         `hear` gets what it claims meanwhile. `state` are folders of the agent. `in_sandbox` changes the arguments
-        for a sandbox. `reported` says whether the final report is there. Raises OSError if the program cannot start,
-        AdapterError if it must not start without a sandbox.
+        for a sandbox. Raises OSError if the program cannot start, AdapterError if it must not start without a sandbox.
         """
         level = ""
         if self._equipment.settings.sandboxed:
@@ -121,7 +119,7 @@ class ProgramAgent(Adapter):
             idle_timeout=request.idle_timeout,
             limits=request.limits,
             agent=True,
-            watch=StateFileWatch(inputs.state, self._redact, hear, reported),
+            watch=StateFileWatch(inputs.state, self._redact, hear),
             **how,
         )
         return replace(finished, sandbox=level)

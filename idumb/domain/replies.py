@@ -112,6 +112,16 @@ def plans_in(reply: str) -> tuple[str, ...]:
     return plans if plans or not whole else _bare(text, fences)
 
 
+def fenced(text: str) -> Iterator[tuple[str, str]]:
+    """Yield (word after the fence, body) of each outer block up to one that is never closed.
+
+    Fences start in the first column: an indented one may be a line of a patch.
+    """
+    lines = text.split("\n")
+    for start, end, info in _fences(["" if line.startswith(" ") else line for line in lines])[0]:
+        yield info, "".join(f"{line}\n" for line in lines[start + 1 : end])
+
+
 def _bare(text: str, fences: list[tuple[int, int, str]]) -> tuple[str, ...]:
     """Return a plan without a fence, from its first line to the end of the answer."""
     for start in _FRONTMATTER.finditer(text):

@@ -10,7 +10,7 @@ import functools
 import os
 import signal
 import time
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from msgspec import Struct
@@ -102,6 +102,7 @@ def run(
     grace: float = GRACE,
     talk: Talk | None = None,
     watch: Watch | None = None,
+    reported: Callable[[], bool] = bool,
     beside: Event | None = None,
 ) -> Finished:
     """Run a program to its end and end everything it started. Raises OSError if it cannot start.
@@ -113,9 +114,9 @@ def run(
 
     `sink` receives all output in pieces. Without `stdin` the child reads /dev/null. A `talk` replaces `stdin`: it
     receives the output and replies; when it is over, the program is ended unless it exits by itself. A `watch` is
-    polled while the program runs. `beside` is for a program that runs in another thread: once it is set, the program
-    is killed, and only what carries the program's cookie is ended with it, because this process may run git at the
-    same time.
+    polled while the program runs. Once it has `reported`, it may not be silent for long. `beside` is for a program that
+    runs in another thread: once it is set, the program is killed, and only what carries the program's cookie is ended
+    with it, because this process may run git at the same time.
     """
     started = time.monotonic()
     before = frozenset(process_tree.children()) if process_end.adopt_orphans() else frozenset()
@@ -139,6 +140,7 @@ def run(
                 beside,
                 (lambda: None) if beside else functools.partial(process_end.reap, cookie, before),
             )
+        supervisor.limits.reported = reported
         over = supervisor.until_over(child.tree)
         if not over:
             process_end.send(child.tree(), signal.SIGKILL if beside and beside.is_set() else signal.SIGTERM)

@@ -6,7 +6,7 @@ Words always accompany a cause. CPU use comes from psutil, which knows it on eve
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from msgspec import Struct
 
@@ -35,14 +35,16 @@ class Cause(Struct, frozen=True):
 class TimeLimits:
     """`expired` is the limit that expired, "" for none, and `cause` why it did.
 
-    Moments are on the monotonic clock, spans in seconds; None means no limit.
+    Moments are on the monotonic clock, spans in seconds; None means no limit. Once the process has
+    `reported`, it may be silent for LINGER at most.
     """
 
     def __init__(self, started: float, timeout: float | None, idle_timeout: float | None, *, agent: bool) -> None:
         self.expired = ""
         self.cause = Cause()
         self._deadline = None if timeout is None else started + timeout
-        self._allowed = self._idle = idle_timeout
+        self._idle = idle_timeout
+        self.reported: Callable[[], bool] = bool
         self._worked = started
         self._agent = agent
         self._waits = False
@@ -50,13 +52,12 @@ class TimeLimits:
         self._window = min(WINDOW, min(spans, default=0.0) / 2)
         self._before: Sample | None = None
 
-    def report(self, *, spoke: bool, waits: bool, done: bool) -> None:
-        """Record the process's own report: new content, that it is waiting, or that it is done.
+    def report(self, *, spoke: bool, waits: bool) -> None:
+        """Record the process's own report: new content, or that it is waiting.
 
-        The first two do not count as silence. Waiting does not extend the total limit.
+        Neither counts as silence. Waiting does not extend the total limit.
         """
         self._waits = waits
-        self._idle = min(LINGER, self._allowed) if done and self._allowed is not None else self._allowed
         if spoke or waits:
             self._worked = time.monotonic()
 
@@ -84,7 +85,8 @@ class TimeLimits:
         return True
 
     def _over(self, heard: float | None) -> float | None:
-        quiet = None if self._idle is None or self._waits else max(heard or 0.0, self._worked) + self._idle
+        idle = min(LINGER, self._idle) if self._idle is not None and self.reported() else self._idle
+        quiet = None if idle is None or self._waits else max(heard or 0.0, self._worked) + idle
         moments = [moment for moment in (self._deadline, quiet) if moment is not None]
         return min(moments, default=None)
 

@@ -188,13 +188,10 @@ class Talking:
 
 
 class Watch(Protocol):
-    """The watched file. While it says that the process `waits`, silence is not a stall. Once `done`, it should end."""
+    """The watched file. While it says that the process `waits`, silence is not a stall."""
 
     @property
     def waits(self) -> bool: ...
-
-    @property
-    def done(self) -> bool: ...
 
     def look(self) -> bool:
         """Read the file. Return whether it has new content. A signal interrupts only after the read."""
@@ -263,7 +260,7 @@ class Supervisor:
         if self._watch is not None:
             with signals.held():
                 spoke = self._watch.look()
-            self.limits.report(spoke=spoke, waits=self._watch.waits, done=self._watch.done)
+            self.limits.report(spoke=spoke, waits=self._watch.waits)
 
     def _turn(self, limit: float) -> bool:
         """Wait for one event. Return whether the process may have ended."""

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from idumb.agents import answers
-from idumb.domain import agent, outcome
+from idumb.domain import agent, outcome, replies
 from idumb.domain.agent import Usage
 from idumb.domain.runs import spending
 from tests.adapters.agents import test_recorded as recorded
@@ -27,7 +27,7 @@ PASS = '{"verdict": "PASS", "findings": []}'
         ("```\na\n`````\nb\n```\n```", [("", "a\n"), ("", "")]),
         ("```diff\n ```\n+```\n-~~~\n```\n", [("diff", " ```\n+```\n-~~~\n")]),
         ("```a\n~~~\n```\n", [("a", "~~~\n")]),
-        ("```\n```json\n{}\n```\n", [("", "```json\n{}\n")]),
+        ("```\n```json\n{}\n```\n```\n", [("", "```json\n{}\n```\n")]),
         ("```ls``` lists\n```\nb\n```\n", [("", "b\n")]),
         ("```\na\u2028b\x0bc\n```\n", [("", "a\u2028b\x0bc\n")]),
         ("```json\n{}\n", []),
@@ -36,7 +36,7 @@ PASS = '{"verdict": "PASS", "findings": []}'
 )
 def test_blocks_between_their_marks_are_read(text: str, blocks: list[tuple[str, str]]) -> None:
     """R-ADAPT-2."""
-    assert list(answers.fences(text)) == blocks
+    assert list(replies.fenced(text)) == blocks
 
 
 def test_a_reply_is_read_in_linear_time() -> None:

@@ -119,7 +119,7 @@ class Scene:
         self.now = 0.0
         self.heard: list[Claim] = []
         self.place = folder / "state.json"
-        self.listening = StateFileWatch(str(self.place), redact, hear or self.heard.append, clock=lambda: self.now)
+        self.listening = StateFileWatch(str(self.place), redact, hear or self.heard.append, lambda: self.now)
 
     def says(self, content: str | bytes) -> bool:
         """Return the state that is read from this content."""

@@ -205,8 +205,6 @@ def test_a_process_crashed_if_a_signal_ended_it_or_it_never_started(
 class Says:
     """A `Watch` that returns the given results one by one, and the last one repeatedly."""
 
-    done = False
-
     def __init__(self, *looks: tuple[bool, bool], then: Callable[[], object] = lambda: None) -> None:
         self._looks: Iterator[tuple[bool, bool]] = iter(looks)
         self._then = then
