@@ -22,6 +22,7 @@ from msgspec import Struct
 
 from idumb.agents import answers, failure_words, model_tools
 from idumb.agents.adapter import Adapter, Equipment
+from idumb.agents.answers import Ending
 from idumb.agents.model_tools import ModelTools
 from idumb.domain import agent, outcome, wording
 from idumb.domain.agent import BUILDER, AgentRequest, AgentResult, Capabilities, Readiness, Usage
@@ -60,15 +61,12 @@ class _Options(Struct, frozen=True):
     proxies: bool
 
 
-class Ended(Exception):
-    """The end of a conversation: an outcome, a message for the user, the last reply, and a kind of failure."""
+class _EndedError(Exception):
+    """A conversation ends without an answer."""
 
-    def __init__(self, ended: str, message: str = "", *, reply: str = "", failure: str | None = None) -> None:
-        super().__init__(message)
-        self.outcome = ended
-        self.message = message
-        self.reply = reply
-        self.failure = failure
+    def __init__(self, ending: Ending) -> None:
+        super().__init__(ending.message)
+        self.ending = ending
 
 
 class ModelAgent(Adapter):
@@ -116,8 +114,8 @@ class ModelAgent(Adapter):
             ended = conversation.run()
         finally:
             work.close()
-        tell(f"says: {ended.reply}" if ended.reply else f"{ended.outcome}: {ended.message}")
-        reply = self._redact(ended.reply)
+        tell(f"says: {conversation.reply}" if conversation.reply else f"{ended.outcome}: {ended.message}")
+        reply = self._redact(conversation.reply)
         return AgentResult(
             outcome=ended.outcome,
             message=self._redact(ended.message),
@@ -182,6 +180,7 @@ class _Conversation:
     def __init__(self, options: _Options, request: AgentRequest, work: ModelTools) -> None:
         self.usage = Usage()
         self.model: str | None = None
+        self.reply = ""
         self._options = options
         self._request = request
         self._work = work
@@ -189,26 +188,25 @@ class _Conversation:
         self._clients: list[Any] = []
         self._turn = 0
 
-    def run(self) -> Ended:
+    def run(self) -> Ending:
         try:
             return asyncio.run(asyncio.wait_for(self._closing(), self._request.deadline))
         except TimeoutError:
-            return Ended(outcome.TIMED_OUT, "the model did not answer in time", failure=agent.STALL)
+            return Ending(outcome.TIMED_OUT, "the model did not answer in time", agent.STALL)
         except AdapterError as problem:
-            return Ended(outcome.ERRORED, problem.message, failure=agent.MISSING)
+            return answers.failed(problem.message, agent.MISSING)
 
-    async def _closing(self) -> Ended:
+    async def _closing(self) -> Ending:
         """Return the end, and close the connections, because a run sends many requests."""
         try:
-            return self._judged(await self._answer())
-        except Ended as early:
-            if (
-                self._options.base_url
-                and self._options.names[0].startswith(_RESPONSES)
-                and early.failure in _UNREADABLE
-            ):
-                early.message += "; for Chat Completions write openai-chat:NAME"
-            return early
+            answer = await self._answer()
+            self.reply = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
+            return answers.ending(self._request.role, self.reply)
+        except _EndedError as early:
+            ending, options = early.ending, self._options
+            if options.base_url and options.names[0].startswith(_RESPONSES) and ending.failure in _UNREADABLE:
+                return ending._replace(message=f"{ending.message}; for Chat Completions write openai-chat:NAME")
+            return ending
         finally:
             counted = self._counted
             if counted is not None and (counted.input_tokens or counted.output_tokens):  # else the usage is unknown
@@ -216,14 +214,8 @@ class _Conversation:
             for client in self._clients:
                 await client.close()
 
-    def _judged(self, answer: Any) -> Ended:
-        """Judge the model's last message."""
-        text = answer if isinstance(answer, str) else json.dumps(answer, ensure_ascii=False)
-        ended, message, failure = answers.ending(self._request.role, text)
-        return Ended(ended, message, reply=text, failure=failure)
-
     async def _answer(self) -> Any:
-        """Return the model's answer. Raises Ended for everything else."""
+        """Return the model's answer. Raises _EndedError for everything else."""
         from pydantic_ai import Agent, exceptions
         from pydantic_ai.usage import RunUsage, UsageLimits
 
@@ -242,17 +234,17 @@ class _Conversation:
         try:
             result = await who.run(self._request.prompt, usage=self._counted, usage_limits=limits)
         except exceptions.FallbackExceptionGroup as group:
-            raise _failed(group.exceptions[-1]) from None
+            raise _EndedError(_failed(group.exceptions[-1])) from None
         except (exceptions.AgentRunError, exceptions.UserError) as problem:
-            raise _failed(problem) from None
+            raise _EndedError(_failed(problem)) from None
         except (AttributeError, TypeError, ValueError, LookupError) as problem:
             # The library assumes that a server's response is valid.
             words = f"the server's response is invalid ({type(problem).__name__})"
-            raise Ended(outcome.FAILED, words, failure=agent.MALFORMED) from None
+            raise _EndedError(answers.failed(words, agent.MALFORMED)) from None
         self.model = next((m.model_name for m in reversed(result.all_messages()) if hasattr(m, "model_name")), None)
         stopped = _STOPPED.get(result.response.finish_reason or "")
         if stopped is not None:
-            raise Ended(outcome.FAILED, stopped[0], failure=stopped[1])
+            raise _EndedError(answers.failed(*stopped))
         # From plain text the library takes the first fenced object, which may be a quotation.
         return result.output if self._options.output == _TOOL else result.response.text or result.output
 
@@ -274,9 +266,10 @@ class _Conversation:
         return Tool.from_schema(call, name, model_tools.description(name), model_tools.schema(name), sequential=True)
 
     def _called(self, name: str, arguments: Mapping[str, Any]) -> str:
-        """Return the result of a tool call. Raises Ended if the time limit expired."""
+        """Return the result of a tool call. Raises _EndedError if the time limit expired."""
         if self._work.is_late():  # the event loop's clock does not advance between consecutive calls
-            raise Ended(outcome.TIMED_OUT, "the time limit expired before its tool calls ran", failure=agent.STALL)
+            late = "the time limit expired before its tool calls ran"
+            raise _EndedError(Ending(outcome.TIMED_OUT, late, agent.STALL))
         if self._counted.requests != self._turn:
             self._turn = self._counted.requests
             self._work.tell(f"{self._counted.total_tokens} tokens so far")
@@ -318,7 +311,7 @@ class _Conversation:
         return provider
 
 
-def _failed(problem: BaseException) -> Ended:
+def _failed(problem: BaseException) -> Ending:
     """Translate an error of the library."""
     from pydantic_ai import exceptions
 
@@ -327,24 +320,22 @@ def _failed(problem: BaseException) -> Ended:
         response = getattr(problem.__cause__, "response", None)
         after = answers.text(response.headers.get("retry-after")) if response is not None else ""
         return _refused(problem.status_code, problem.body, after)
+    kind: str | None = agent.MISSING
     if isinstance(problem, exceptions.UsageLimitExceeded):
         # Endless tool calls are a failure of the work; a configured ceiling needs a decision by the user.
-        return Ended(outcome.FAILED, words, failure=None if "request_limit" in words else agent.OVER_BUDGET)
-    if isinstance(problem, exceptions.ContentFilterError):
-        return Ended(outcome.FAILED, words, failure=agent.DECLINED)
-    if isinstance(problem, exceptions.UnexpectedModelBehavior):
-        cut = "token limit" in words
-        return Ended(outcome.FAILED, words, failure=agent.CONTEXT_EXHAUSTED if cut else agent.MALFORMED)
-    if isinstance(problem, exceptions.ModelAPIError):
+        kind = None if "request_limit" in words else agent.OVER_BUDGET
+    elif isinstance(problem, exceptions.ContentFilterError):
+        kind = agent.DECLINED
+    elif isinstance(problem, exceptions.UnexpectedModelBehavior):
+        kind = agent.CONTEXT_EXHAUSTED if "token limit" in words else agent.MALFORMED
+    elif isinstance(problem, exceptions.ModelAPIError):
         if "Timeout" in type(problem.__cause__).__name__:
-            return Ended(outcome.TIMED_OUT, "the server was silent for too long", failure=agent.STALL)
-        if failure_words.of_words(words) == agent.MALFORMED:
-            return Ended(outcome.FAILED, words, failure=agent.MALFORMED)
-        return Ended(outcome.ERRORED, words, failure=agent.NETWORK)
-    return Ended(outcome.ERRORED, words, failure=agent.MISSING)
+            return Ending(outcome.TIMED_OUT, "the server was silent for too long", agent.STALL)
+        kind = agent.MALFORMED if failure_words.of_words(words) == agent.MALFORMED else agent.NETWORK
+    return answers.failed(words, kind)
 
 
-def _refused(status: int, body: Any, retry_after: str) -> Ended:
+def _refused(status: int, body: Any, retry_after: str) -> Ending:
     """Translate a response with a status other than 200."""
     error = answers.one_line(failure_words.message(body), 300)
     words = f"the server answered {status}" + (f": {error}" if error else "")
@@ -353,7 +344,7 @@ def _refused(status: int, body: Any, retry_after: str) -> Ended:
         words += f"; retry after {retry_after[:40]}{' s' if retry_after.isdigit() else ''}"
     elif kind == agent.MISSING:
         words += "; check base_url (no redirect is followed) and model (for Chat Completions write openai-chat:NAME)"
-    return Ended(outcome.FAILED if kind == agent.CONTEXT_EXHAUSTED else outcome.ERRORED, words, failure=kind)
+    return answers.failed(words, kind)
 
 
 def _require_safe(address: str, *, plain: bool) -> None:

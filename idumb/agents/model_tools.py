@@ -7,6 +7,7 @@ Secret and ignored files are not shown: names are judged here, and secrets insid
 from __future__ import annotations
 
 import contextlib
+import itertools
 import os
 import re
 import time
@@ -109,7 +110,7 @@ class ModelTools:
         self._guard = guard
         self._files = WorkspaceFiles(request.workspace)
         self._hidden = Hidden(request)
-        self._edits = ToolCalls(self._files, request, apply_patch or _no_patch)
+        self._edits = ToolCalls(self._files, request, apply_patch)
         patches = (_PATCH,) if apply_patch is not None and request.role == BUILDER else ()
         self._offered = frozenset((*offered(request.role), *patches))
         self._own: set[str] = set()
@@ -194,7 +195,8 @@ class ModelTools:
     def _look(self, name: str, arguments: Mapping[str, Any]) -> Reply:
         if name == "list_files":
             glob = str(arguments.get("glob") or "**")
-            names = list(_listed(self._request.workspace, glob, self.is_late, self._why_hidden))
+            listed = _listed(self._request.workspace, glob, self.is_late, self._why_hidden)
+            names = list(itertools.islice(listed, MOST_LISTED + 1))
             more = [f"[more than {MOST_LISTED}]"] if len(names) > MOST_LISTED else []
             return Reply(outcome.COMPLETED, "\n".join([*names[:MOST_LISTED], *more]) or "no files")
         path = str(arguments.get("path"))
@@ -264,12 +266,8 @@ def declared_files(request: AgentRequest, redact: Redact) -> str:
 def _listed(
     root: str, glob: str, is_late: Callable[[], bool], why_hidden: Callable[[str], str | None]
 ) -> Iterator[str]:
-    """Return file names below a folder, up to one more than the limit, within the time limit.
-
-    Links are not followed.
-    """
+    """Yield file names below a folder, within the time limit. Links are not followed."""
     fits = paths.cover([glob])
-    count = 0
     for folder, below, names in os.walk(root):
         if is_late():
             return
@@ -278,13 +276,6 @@ def _listed(
             path = os.path.relpath(os.path.join(folder, name), root)
             if fits(path) and why_hidden(path) is None:
                 yield path
-                count += 1
-                if count > MOST_LISTED:
-                    return
-
-
-def _no_patch(_: str, __: Callable[[str], str | None]) -> tuple[bool, str]:
-    return False, "models cannot use patches"
 
 
 def is_secret(path: str) -> bool:

@@ -199,21 +199,21 @@ class ToolCalls:
     """Makes tool calls for one request: those that change files and, with `programs`, those that start one."""
 
     def __init__(
-        self, files: WorkspaceFiles, request: AgentRequest, apply_patch: ApplyPatch, programs: Programs | None = None
+        self, files: WorkspaceFiles, request: AgentRequest, patch: ApplyPatch | None, programs: Programs | None = None
     ) -> None:
         self._files = files
         self._request = request
         self._declared = frozenset(request.allowed_paths)
-        self._apply_patch = apply_patch
         self._programs = programs
         self._tools: dict[str, Callable[[Step], Reply]] = {
             "write_file": self._write_file,
             "edit_file": self._edit_file,
-            "apply_patch": self._patch,
             "delete_file": self._delete_file,
             "move_file": self._move_file,
             "make_directory": self._make_directory,
         }
+        if patch is not None:
+            self._tools["apply_patch"] = lambda step: self._patch(step, patch)
         if programs is not None:
             self._tools[_PROGRAM] = lambda step: programs.run(step, request)
 
@@ -267,11 +267,8 @@ class ToolCalls:
         self._files.write(path, data.replace(find, replacement))
         return Reply(outcome.COMPLETED, f"replaced {matches}")
 
-    def _patch(self, step: Step) -> Reply:
-        def allowed(path: str) -> str | None:
-            return self._refusal(path, step.scope)
-
-        done, words = self._apply_patch(_text(step, "patch"), allowed)
+    def _patch(self, step: Step, patch: ApplyPatch) -> Reply:
+        done, words = patch(_text(step, "patch"), lambda path: self._refusal(path, step.scope))
         return Reply(outcome.COMPLETED if done else outcome.FAILED, words)
 
     def _delete_file(self, step: Step) -> Reply:
