@@ -48,10 +48,9 @@ class HandoffAgent(Adapter):
         folder, wait = options.get("folder"), options.get("wait", 0)
         if not 0 <= wait <= _LONGEST_WAIT:
             raise self._bad_option("requires `wait` to be a number of seconds, at most one year")
-        if folder is not None and (not folder.startswith("/") or "\0" in folder):
-            raise self._bad_option("requires `folder` to be an absolute path")
-        if folder is not None and is_below(os.path.realpath(folder), os.path.realpath(self._equipment.repository)):
-            raise self._bad_option("requires `folder` to be outside the repository, where no task can write")
+        usable = folder is None or (folder.startswith("/") and "\0" not in folder)
+        if not usable or (folder and is_below(*map(os.path.realpath, (folder, self._equipment.repository)))):
+            raise self._bad_option("requires `folder` to be an absolute path outside the repository, where tasks write")
         return ()
 
     def question(self, request: AgentRequest) -> str:
@@ -195,10 +194,8 @@ def _parsed(text: str, name: str) -> _Answer | str:
         return f"it does not end with the line {LAST_LINE}, so it may be incomplete"
     end = next(i for i, line in enumerate(lines) if i and line.strip() == "---")
     head = dict(map(_pair, lines[1:end]))
-    if head.get("handoff") != name:
-        return f"its header must contain `handoff: {name}`"
-    if head.get("outcome") not in {_DONE, _FAILED}:
-        return f"its header must contain `outcome: {_DONE}` or `outcome: {_FAILED}`"
+    if head.get("handoff") != name or head.get("outcome") not in {_DONE, _FAILED}:
+        return f"its header must contain `handoff: {name}`, and `outcome: {_DONE}` or `outcome: {_FAILED}`"
     return _Answer(head["outcome"], "\n".join(lines[end + 1 : -1]) + "\n")
 
 

@@ -102,9 +102,7 @@ class KnownProgram(ProgramAgent):
     def describe(self, call: Call | None = None) -> Sequence[str]:
         """Return the arguments of a call, or of a builder's. Raises AdapterError if they are unusable."""
         self._require_options()
-        own, *more = self._binding.argv or self._known.argv[:1] or ("",)
-        if not own:
-            raise self._bad_option("needs `argv`, the program and its arguments")
+        own, *more = self._binding.argv or self._known.argv[:1]
         return (self._resolve(own), *self._known.argv[1:], *self._known.arguments(call or self._call()), *more)
 
     def _needs_login(self) -> bool:

@@ -166,11 +166,9 @@ class ModelAgent(Adapter):
         if name not in variables:
             raise self._bad_option(f"names the key {name}, which its `environment` does not")
         value = self._environment.get(name, "").strip()
-        if not value:
-            raise AdapterError("agent.no-key", f"{name} is not set.", hint=f"Run `export {name}=...`, then retry.")
-        if not value.isascii() or not value.isprintable():
-            words = f"{name} contains characters that are not valid in a key."
-            raise AdapterError("agent.no-key", words, hint=f"Set {name} to the key again.")
+        if not value or not value.isascii() or not value.isprintable():
+            words = f"{name} is not set." if not value else f"{name} contains characters that are not valid in a key."
+            raise AdapterError("agent.no-key", words, hint=f"Run `export {name}=...`, then retry.")
         return value
 
 

@@ -25,7 +25,6 @@ from idumb.system import child_process
 from idumb.system.supervision import Captured
 
 _KEPT = 4 * 1024 * 1024
-_PLAIN = 4096
 _ASKED = 20.0  # seconds in which it says whether it is logged in
 
 
@@ -74,9 +73,10 @@ class PresetAgent(KnownProgram):
         transcript = kept.close()
         if kept.reported and finished.timed_out:  # it did not exit after its report
             finished = replace(finished, timed_out=False, exit_code=0, signal=None, cause=None)
-        said = errors + b"\n" + kept.plain
-        report = self._preset.read(kept.whole(finished.output), said)
-        ended = self._ending(finished, report, answers.error_line(said), begun=kept.begun)
+        printed = kept.whole(finished.output)
+        said = b"\n".join([errors, *(line for line in printed.splitlines() if not line.lstrip().startswith(b"{"))])
+        report = self._preset.read(printed, said)
+        ended = self._ending(finished, report, answers.error_line(said))
         if request.role == VALIDATOR and ended.outcome == outcome.COMPLETED:
             ended = answers.judged(report.reply)
         redact = self._redact
@@ -93,15 +93,15 @@ class PresetAgent(KnownProgram):
             **of_process(finished),
         )
 
-    def _ending(self, finished: child_process.Finished, report: Report, said: str, *, begun: bool) -> Ending:
-        """Return the worst of how it ended, its exit code and its report. Without any event it has not `begun`."""
+    def _ending(self, finished: child_process.Finished, report: Report, said: str) -> Ending:
+        """Return the worst of how it ended, its exit code and its report. Without a session it has not begun."""
         if words := finished.words():
             if finished.timed_out:
                 failure = report.failure or (agent.STALL if finished.limit == "idle" else None)
                 return Ending(outcome.TIMED_OUT, _joined(words, report.error if report.failure else ""), failure)
             return Ending(outcome.FAILED, words)
         exited = f"exit {finished.exit_code}" if finished.exit_code else ""
-        if report.failure is not None or (exited and not begun):
+        if report.failure is not None or (exited and not report.session and not report.ended):
             return answers.failed(_joined(report.error, exited), report.failure or agent.MISSING)
         if exited or report.error not in ("", said):
             return answers.failed(_joined(exited, report.error or said), None)
@@ -123,13 +123,11 @@ def _schema(request: AgentRequest, inputs: InputFiles) -> dict[str, str]:
 class _Printed:
     """Receives the output: keeps its end, which contains the report, and writes what the agent does as it happens.
 
-    `begun`: it has printed an event. `reported`: the last event ends the report. `plain` is the end of what it prints
-    besides events.
+    `reported`: its last event ends the report.
     """
 
     def __init__(self, transcript: Transcript, preset: Preset) -> None:
-        self.begun = self.reported = False
-        self.plain = b""
+        self.reported = False
         self._transcript = transcript
         self._preset = preset
         self._last = bytearray()
@@ -147,10 +145,8 @@ class _Printed:
         if not line.strip():
             return
         event = next(answers.objects(line), None)
-        if event is None:
-            self.plain = (self.plain + b"\n" + line)[-_PLAIN:]
-        else:
-            self.begun, self.reported = True, event.get("type") in self._preset.final
+        if event is not None:
+            self.reported = event.get("type") in self._preset.final
         for words in [line.decode("utf-8", "replace")] if event is None else self._preset.lines(event):
             self._transcript.line(words)
 

@@ -63,10 +63,8 @@ def ask(services: Services, role_request: RoleRequest, journal: Journal) -> Agen
 def no_answer(services: Services, role: str, result: AgentResult, go_on: Action) -> tuple[str, str, str]:
     """Return code, message and hint for an agent that gave no answer. `go_on` is the command that asks it again."""
     if result.failure is not None:
-        filled = services.settings.role(role)
-        binding = services.settings.bindings.get(filled.binding or "")
-        name = filled.binding or role
-        program = binding.program if binding else name
+        name = services.settings.role(role).binding or role
+        program = services.settings.program_of(name)
         why = failures.failure_message(result.failure, name, program, result.message, str(go_on))
         return f"role.{why.kind}", f"The {role} did not answer: {why.message}", why.next_step
     completed = result.outcome == outcome.COMPLETED

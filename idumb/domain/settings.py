@@ -81,11 +81,6 @@ class Binding(Struct, frozen=True):
     limits: Limits | None = None
     model: str | None = None
 
-    @property
-    def program(self) -> str:
-        """The name of the program that it starts; that of its adapter if it names none."""
-        return self.argv[0].rsplit("/", 1)[-1] if self.argv else self.adapter
-
 
 class RoleSettings(Struct, frozen=True):
     """How a role is filled: the name of a binding, and values that override the binding's.
@@ -290,6 +285,11 @@ class Settings(Struct, frozen=True):
     def requires_sandbox(self) -> bool:
         """Whether no agent and no check may start without a sandbox."""
         return self.sandbox is not None and self.sandbox.level == SANDBOX_BWRAP
+
+    def program_of(self, name: str) -> str:
+        """Return the name of the program that a binding starts, or of its adapter; else the name itself."""
+        binding = self.bindings.get(name, Binding(name, name))
+        return binding.argv[0].rpartition("/")[2] if binding.argv else binding.adapter
 
     def role(self, role: str, binding: str | None = None) -> ResolvedRole:
         """Return how a role is filled; pass `binding` if a plan or task names its own."""

@@ -107,7 +107,7 @@ class _Whole:
 
     def _bindings(self, bindings: Mapping[str, settings.Binding]) -> None:
         for name, binding in bindings.items():
-            if binding.adapter == "command" and not binding.argv:
+            if binding.adapter in {"acp", "command"} and not binding.argv:
                 words = {"key": "argv", "owner": f"`bindings.{name}`", "accepted": "[program, argument, ...]"}
                 self._report("config.missing-key", ("bindings", name), "", **words)
 

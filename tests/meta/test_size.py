@@ -5,22 +5,22 @@ from __future__ import annotations
 from tests.meta import size
 
 BUDGETS = {
-    "domain": 7_929,
+    "domain": 7_933,
     "markdown": 6_415,
-    "app, engine rooms": 6_876,
-    "app, use cases": 7_838,
+    "app, engine rooms": 6_875,
+    "app, use cases": 7_836,
     "composition": 676,
     "cli, views": 4_197,
     "see and steer": 1_908,
     "git": 4_421,
     "store": 1_688,
-    "system": 2_064,
+    "system": 2_065,
     "gates": 1_835,
-    "agents, fake_model": 3_454,
+    "agents, fake_model": 3_405,
     "the root": 25,
 }
 FILES = 391
-TESTS = 63_928
+TESTS = 63_925
 
 
 def test_no_room_is_above_its_budget() -> None:

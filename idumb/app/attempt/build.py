@@ -109,8 +109,7 @@ def agent_failure(context: RunContext, name: str, result: agent.AgentResult) -> 
     """Return why an agent could not work, with the next step; None if it could."""
     if result.failure is None:
         return None
-    binding = context.services.settings.bindings.get(name)
-    program = binding.program if binding is not None else name
+    program = context.services.settings.program_of(name)
     retry = f"idumb {failures.kind(result.failure).again} {context.contract.phase}"
     return failures.failure_message(result.failure, name, program, result.message, retry)
 

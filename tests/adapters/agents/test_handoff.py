@@ -88,7 +88,7 @@ def test_an_answer_is_judged_by_its_content(
         ("", "does not begin with a head"),
         ("---\nhandoff: NAME\noutcome: done\n---\n", "END OF ANSWER"),
         ("---\nhandoff: other\noutcome: done\n---\nEND OF ANSWER\n", "must contain `handoff"),
-        ("---\nhandoff: NAME\noutcome: great\n---\nEND OF ANSWER\n", "must contain `outcome"),
+        ("---\nhandoff: NAME\noutcome: great\n---\nEND OF ANSWER\n", "and `outcome"),
     ],
 )
 def test_an_unreadable_answer_is_reported_and_the_task_keeps_waiting(tmp_path: Path, text: str, words: str) -> None:

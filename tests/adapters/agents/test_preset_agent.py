@@ -125,7 +125,7 @@ def test_an_agent_may_be_silent_for_minutes_but_not_an_hour(tmp_path: Path) -> N
 
 
 REFUSES = "printf \"error: unexpected argument '--new' found\\n\\nUsage: claude\\n\\nFor more, try '--help'.\\n\" >&2"
-BEGUN = f"echo '{json.dumps({'type': 'system', 'subtype': 'init'})}'"
+BEGUN = f"echo '{json.dumps({'type': 'system', 'subtype': 'init', 'session_id': 's'})}'"
 
 
 @every(

@@ -8,7 +8,7 @@ from idumb.domain.agent import FAILURES, Usage
 from idumb.domain.failures import KINDS, failure_message
 from idumb.domain.runs import spending
 from idumb.domain.runs.spending import Spent
-from idumb.domain.settings import Binding, Ceiling
+from idumb.domain.settings import Binding, Ceiling, Settings
 from tests.support.cases import every
 
 
@@ -79,8 +79,6 @@ def test_every_failure_has_a_next_step() -> None:
         assert "$" not in message.next_step
     assert "npm install -g @anthropic-ai/claude-code" in failure_message("missing", "c", "claude", "", "x").next_step
     assert "Install mytool" in failure_message("missing", "c", "mytool", "", "x").next_step
-    assert (Binding("c", "claude").program, Binding("c", "acp", ("/opt/mytool", "--acp")).program) == (
-        "claude",
-        "mytool",
-    )
+    bindings = {"c": Binding("c", "claude"), "d": Binding("d", "acp", ("/opt/mytool", "--acp"))}
+    assert [Settings(bindings=bindings).program_of(name) for name in "cdx"] == ["claude", "mytool", "x"]
     assert "codex login" in failure_message("not-logged-in", "c", "codex", "", "x").next_step
