@@ -22,12 +22,18 @@ if TYPE_CHECKING:
     from idumb.app.core.services import Services
 
 
+def _placed(path: str, root: str) -> str:
+    """Return a path as it was typed or, if nothing is there, as answers name it: from the project's folder."""
+    named = os.path.join(root, path)
+    return named if os.path.lexists(named) and not os.path.lexists(path) else path
+
+
 def step_plan_path(file: str, root: str) -> str:
     """Return the path of a step plan from the repository's root. Links in its folder are resolved.
 
     A name without a folder that is no file here is returned unchanged: it may be a phase.
     """
-    folder, name = os.path.split(os.path.join(os.getcwd(), file))
+    folder, name = os.path.split(os.path.join(os.getcwd(), _placed(file, root)))
     if not os.path.lexists(os.path.join(folder, name)) and "/" not in file:
         return file
     return os.path.relpath(os.path.join(os.path.realpath(folder), name), os.path.realpath(root)).replace(os.sep, "/")
@@ -43,7 +49,7 @@ def phase_id(phase: str, root: str) -> str:
 
 def plan_file(name: str, root: str) -> str | None:
     """Return the path of a plan in Markdown from the repository's root, or None if the name is no such file."""
-    return step_plan_path(name, root) if name.endswith(".md") and os.path.isfile(name) else None
+    return step_plan_path(name, root) if name.endswith(".md") and os.path.isfile(_placed(name, root)) else None
 
 
 def source_path(name: str, services: Services) -> str:
@@ -51,7 +57,7 @@ def source_path(name: str, services: Services) -> str:
 
     Elsewhere in the repository it begins with `../`, so that the plan names the same file in every clone.
     """
-    whole, root = os.path.realpath(name), os.path.realpath(services.root)
+    whole, root = os.path.realpath(_placed(name, services.root)), os.path.realpath(services.root)
     top = root.removesuffix(f"/{services.folder}") if services.folder else root
     inside = whole == top or whole.startswith(top.rstrip("/") + "/")
     return os.path.relpath(whole, root).replace(os.sep, "/") if inside else whole

@@ -115,6 +115,19 @@ def test_commands_find_the_project_from_any_folder_in_it(api: SubProject) -> Non
     assert inner.quick("status", "--json").data["phases"][0]["phase"] == "1"
 
 
+def test_commands_that_an_answer_names_work_in_the_folder_where_it_was_given(sandbox: GitSandbox) -> None:
+    sandbox.commit_with({"docs/TODO.md": "- [ ] Make `c.txt`\n", "docs/notes.md": "Only text.\n"})
+    below = Project(sandbox, sandbox.root / "docs")
+    below.quick("init")
+    sandbox.write(".planning/phases/1/01-PLAN.md", projects.plan_text([making("T1-01", "a.txt")]))
+    (line,) = [line for line in below.quick("check-plan", "1").out.splitlines() if line.startswith("  git add")]
+    subprocess.run(["sh", "-c", line], cwd=below.start, check=True, capture_output=True)
+    assert not [line for line in sandbox.status() if ".planning/phases" in line or "config.yaml" in line]
+    refused = below.quick("import", "notes.md", "--json").error
+    assert refused["hint"] == "idumb import docs/notes.md --from KIND"
+    assert below.quick("import", "docs/TODO.md", "--json").code == 0
+
+
 def test_above_the_projects_every_command_names_them(api: SubProject) -> None:
     """And never `idumb init`, which is refused there. On a branch without its settings, nothing leads in a circle."""
     top, there = Project(api.repo, api.repo.root), f"cd {api.folder}"

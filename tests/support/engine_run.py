@@ -205,6 +205,7 @@ class EngineRun:
         texts: dict[str, str] = {}
         services = SimpleNamespace(
             root="/workspace",
+            start="/workspace",
             folder="",
             worktree="main",
             version="0",

@@ -12,7 +12,7 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from idumb.app.core import actions, open_attempt, run_lookup
-from idumb.app.core.services import Services, plans_ref
+from idumb.app.core.services import Services, from_start, plans_ref
 from idumb.app.ports import ParsedPlan
 from idumb.domain import contract as contracts
 from idumb.domain.action import REASON, Action, Choice
@@ -176,8 +176,9 @@ def restore_commands(services: Services, state: RunState, only: Sequence[str] = 
     names = ((path, blobs.get(path.rsplit("/", 1)[-1])) for path, _ in state.contract.plans)
     kept = {path: blob for path, blob in names if blob and (not only or path in only)}
     gone = {path.rpartition("/")[0] for path in kept} - {"", *(folder for _, folder in services.plans.phases())}
-    folders = (f"mkdir -p {shlex.quote(folder)}" for folder in sorted(gone))
-    return "; ".join([*folders, *(f"git show {blob} > {shlex.quote(path)}" for path, blob in kept.items())])
+    made = [f"mkdir -p {shlex.quote(from_start(services, folder))}" for folder in sorted(gone)]
+    written = (f"git show {blob} > {shlex.quote(from_start(services, path))}" for path, blob in kept.items())
+    return "; ".join([*made, *written])
 
 
 def load_locked(services: Services, state: RunState) -> Loaded:

@@ -16,7 +16,7 @@ from idumb.app.contract import envelopes
 from idumb.app.core import actions
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext, RunRequest
-from idumb.app.core.services import Services
+from idumb.app.core.services import Services, from_start
 from idumb.domain import canonical_json, envelope, outcome, wording
 from idumb.domain import contract as contracts
 from idumb.domain.action import Action, Choice
@@ -63,7 +63,7 @@ def uncommitted_inputs(services: Services, plans: Iterable[str], *, reports: boo
     missing = services.history.added((*plans, CONFIGURATION, *policy, *prompts))
     if not missing:
         return None
-    names = shlex.join(missing)
+    names = shlex.join(from_start(services, path) for path in missing)
     command = f"git add -- {names} && git commit -m 'Plan and settings' -- {names}"
     return {"paths": list(missing), "command": command, "reports": reports}
 

@@ -90,6 +90,12 @@ def from_top(services: Services, path: str) -> str:
     return posixpath.normpath(f"{services.folder}/{path}") if services.folder else path
 
 
+def from_start(services: Services, path: str) -> str:
+    """Return a path of the project as a command needs it in the folder in which idumb was started."""
+    relative = posixpath.relpath(posixpath.join(services.root, path), services.start)
+    return f"./{relative}" if relative.startswith("-") else relative
+
+
 # Paths of the files that idumb writes for users to read.
 
 BRAIN = ".idumb/brain"

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import posixpath
 import shlex
 import stat
 from collections.abc import Sequence
 
 from msgspec import Struct
 
-from idumb.app.core.services import Services, from_top, kept_at
+from idumb.app.core.services import Services, from_start, from_top, kept_at
 from idumb.app.ports import Conflict, Snapshot
 from idumb.domain import paths
 from idumb.domain.errors import Refusal
@@ -104,15 +103,9 @@ def refusal(services: Services, target: Target, before: Snapshot, conflicts: Seq
     )
 
 
-def _from_start(services: Services, path: str) -> str:
-    """Return a path as a command needs it in the folder in which idumb was started."""
-    relative = posixpath.relpath(posixpath.join(services.root, path), services.start)
-    return f"./{relative}" if relative.startswith("-") else relative
-
-
 def _unstaged(services: Services, path: str) -> tuple[str, str]:
     staged = f":{from_top(services, path)}"
-    place = _from_start(services, path)
+    place = from_start(services, path)
     return f"git show {shlex.quote(staged)} > {shlex.quote(f'{place}.staged')}", _unstage(place)
 
 
@@ -129,17 +122,17 @@ def _resolve_commands(services: Services, target: Target, before: Snapshot, conf
     keep, back = _file_commands(services, target, before, conflict.path)
     if conflict.why != _CHANGED_AND_STAGED:
         return keep, back
-    return keep, f"{back} && {_unstage(_from_start(services, conflict.path))}"
+    return keep, f"{back} && {_unstage(from_start(services, conflict.path))}"
 
 
 def _file_commands(services: Services, target: Target, before: Snapshot, path: str) -> tuple[str, str]:
     """Return commands that save the present file and restore the tasks' version."""
-    saved_at, place = kept_at(services, before.commit, path), _from_start(services, path)
+    saved_at, place = kept_at(services, before.commit, path), from_start(services, path)
     mine = services.trees.entry(before.tree, path)
     theirs = services.trees.entry(target.expected, path)
     keep = f"git show {shlex.quote(saved_at)} > {shlex.quote(f'{place}.mine')}" if mine is not None else ""
     if (in_the_way := _in_the_way(services, path)) is not None:
-        aside = _from_start(services, in_the_way)
+        aside = from_start(services, in_the_way)
         keep = f"mv {shlex.quote(aside)} {shlex.quote(f'{aside}.mine')}"
     if theirs is None:
         return keep, f"rm -f {shlex.quote(place)}"  # the tasks left no such file

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from idumb.app.contract import changed_contract, contract_versions, loading, plan_checks
 from idumb.app.core import actions, run_lookup
 from idumb.app.core.run_context import RunRequest
-from idumb.app.core.services import Services, same_command
+from idumb.app.core.services import Services, from_start, same_command
 from idumb.app.review import ask_consent
 from idumb.app.verify import recorded_elsewhere
 from idumb.app.worktree import preconditions
@@ -128,17 +128,17 @@ def _require_unverified_elsewhere(services: Services, contract: Contract) -> Non
     report = recorded_elsewhere.verified_report(services, contract)
     if report is None:
         return
-    forced = _forced(services, contract, tuple(contract.tasks))
+    forced, place = _forced(services, contract, tuple(contract.tasks)), from_start(services, report["path"])
     raise Refusal(
         "phase.verified",
         f"Phase {contract.phase} was already verified elsewhere: {report['path']} in HEAD says so for this contract,"
         " and this working tree has no run of it.",
-        hint=f"git log -- {report['path']} shows who committed the report",
+        hint=f"git log -- {place} shows who committed the report",
         details=actions.offer(
             f"Run phase {contract.phase} again",
             f"{report['path']} in HEAD says that this contract was verified",
             [f"contract {contract.hash}", f"verified {report['created']}"],
-            _choices(contract.phase, forced, report["path"]),
+            _choices(contract.phase, forced, place),
         ),
     )
 

@@ -16,7 +16,7 @@ from idumb.app.consent.phase_grants import PhaseGrants
 from idumb.app.contract import loading
 from idumb.app.core import actions, run_lookup
 from idumb.app.core.run_lookup import Place
-from idumb.app.core.services import Result, Services
+from idumb.app.core.services import Result, Services, from_start
 from idumb.app.verify import fresh_clone, recorded_elsewhere
 from idumb.app.verify.fresh_clone import Proof, Rerun, Row
 from idumb.domain import contract as contracts
@@ -230,7 +230,7 @@ def _committed_contract(services: Services, phase: str) -> Contract:
         raise Refusal(
             "prove.uncommitted",
             f"{wording.listed(changed)}: not committed as it is now, so another clone would prove something else.",
-            hint=f"git add {shlex.join(changed)} && git commit",
+            hint=f"git add {shlex.join(from_start(services, path) for path in changed)} && git commit",
             details={"phase": contract.phase},
         )
     return contract

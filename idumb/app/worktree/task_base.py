@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from idumb.app.core import questions
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
-from idumb.app.core.services import Services, is_projection
+from idumb.app.core.services import Services, from_start, is_projection
 from idumb.app.worktree import exposed_secrets, tool_leftovers
 from idumb.domain import contract as contracts
 from idumb.domain import outcome, paths, wording
@@ -131,7 +131,8 @@ def ways_out(services: Services, dirty: Sequence[str]) -> str:
     """Return how a person gets uncommitted changes out of the way. A tracked file that is moved away is deleted."""
     if services.history.head().commit is None:
         return "Commit them (git commit)"  # git stash needs a commit
-    shown = shlex.join(dirty) if len(dirty) <= wording.MOST_LISTED else "PATHS"
+    names = (from_start(services, path) for path in dirty)
+    shown = shlex.join(names) if len(dirty) <= wording.MOST_LISTED else "PATHS"
     return f"Commit them (git commit) or stash them (git stash push -a -- {shown})"
 
 
