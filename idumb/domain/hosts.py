@@ -42,7 +42,6 @@ class Host(Struct, frozen=True):
     """
 
     name: str
-    title: str
     project: str
     user: str | None
     form: Callable[[Command], str]
@@ -98,25 +97,22 @@ def _text(text: str) -> str:
 
 
 _PLAIN = markdown(arguments=_ALL)
-_COPILOT_CLI = Host(
-    "copilot", "GitHub Copilot CLI", ".agents/skills", ".agents/skills", skill, file="{}/SKILL.md", typed="/{}"
-)
+_COPILOT_CLI = Host("copilot", ".agents/skills", ".agents/skills", skill, file="{}/SKILL.md", typed="/{}")
 _DESCRIBED = markdown("description", arguments=_ALL)
 
 HOSTS: tuple[Host, ...] = (
-    Host("claude", "Claude Code", ".claude/commands", ".claude/commands",
+    Host("claude", ".claude/commands", ".claude/commands",
          markdown("description", "argument-hint", "allowed-tools"), variable="CLAUDE_CONFIG_DIR"),
-    Host("codex", "Codex", ".agents/skills", ".agents/skills", skill, file="{}/SKILL.md", typed="${}"),
-    Host("gemini", "Gemini CLI", ".gemini/commands", ".gemini/commands", toml, file="{}.toml"),
-    Host("opencode", "OpenCode", ".opencode/commands", ".config/opencode/commands", markdown("description"),
+    Host("codex", ".agents/skills", ".agents/skills", skill, file="{}/SKILL.md", typed="${}"),
+    Host("gemini", ".gemini/commands", ".gemini/commands", toml, file="{}.toml"),
+    Host("opencode", ".opencode/commands", ".config/opencode/commands", markdown("description"),
          variable="XDG_CONFIG_HOME"),
-    Host("copilot", "GitHub Copilot in VS Code", ".github/prompts", None,
+    Host("copilot", ".github/prompts", None,
          markdown("description", "argument-hint", arguments=_ALL, more={"agent": "agent"}), file="{}.prompt.md",
          also=(_COPILOT_CLI,)),
-    Host("cursor", "Cursor", ".cursor/commands", ".cursor/commands", _PLAIN),
-    Host("windsurf", "Windsurf", ".windsurf/workflows", ".codeium/windsurf/global_workflows", _DESCRIBED),
-    Host("qwen", "Qwen Code", ".qwen/commands", ".qwen/commands",
-         markdown("description", "argument-hint", arguments="{{args}}")),
+    Host("cursor", ".cursor/commands", ".cursor/commands", _PLAIN),
+    Host("windsurf", ".windsurf/workflows", ".codeium/windsurf/global_workflows", _DESCRIBED),
+    Host("qwen", ".qwen/commands", ".qwen/commands", markdown("description", "argument-hint", arguments="{{args}}")),
 )  # fmt: skip
 BY_NAME = {host.name: host for host in HOSTS}
 
