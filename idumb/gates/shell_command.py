@@ -146,11 +146,11 @@ class Hints(NamedTuple):
         absent = [*self._absent(proof.root)]
         if named := [*dict.fromkeys((*_named(made, absent, self._searched()), *self._defining(wanted, absent)))]:
             yield self._to_provide(named)
-        missing = {name for pair in _NOT_INSTALLED.findall(made.output) for name in pair if name}
-        if not named and (commands := self._installing(missing)):
+        missing = _NOT_INSTALLED.findall(made.output)
+        if not named and (commands := self._installing({package or program for package, program in missing})):
             line = project_files.how_to_set("checkout", self.settings.checkout, {"prepare": commands})
             yield f"what is not installed there: {line}"
-        yield from _off_path(missing, environment, proof)
+        yield from _off_path({program or "python" for _, program in missing}, environment, proof)
         hidden = {*self.variables()}.difference(environment)
         reaching = filter(_REACHES.search, hidden if _UNREACHED.search(made.output) else ())
         if names := sorted(hidden.intersection(wanted).union(reaching)):
@@ -206,13 +206,13 @@ class Hints(NamedTuple):
                 yield path
 
 
-def _off_path(missing: Collection[str], environment: Mapping[str, str], proof: ProofCheckout) -> Iterator[str]:
+def _off_path(wanted: Collection[str], environment: Mapping[str, str], proof: ProofCheckout) -> Iterator[str]:
     """Yield programs of what is installed in the tree that the command could not find, or that find a package."""
     for folder in (*proof.provided, *proof.prepared, ""):
         for programs in (os.path.join(folder, "bin"), os.path.join(folder, ".bin")):
             place = os.path.join(proof.root, programs)
-            there = [name for name in (*missing, "python") if os.path.exists(os.path.join(place, name))]
-            if missing and there and place not in environment.get("PATH", "").split(os.pathsep):
+            there = [name for name in wanted if os.path.exists(os.path.join(place, name))]
+            if there and place not in environment.get("PATH", "").split(os.pathsep):
                 yield f"{programs}/{there[0]}, which is not on the PATH of checks: name it in the check"
 
 

@@ -339,8 +339,8 @@ def test_a_failed_check_names_what_installs_what_a_manifest_names(
     [
         ("jest: not found", ".venv/bin/jest"),
         ("own: not found", "bin/own"),
-        ("six: not found", ".venv/bin/python"),
-        ("", ""),
+        ("No module named 'six'", ".venv/bin/python"),
+        ("Error: not found", ""),
     ],
 )
 def test_a_failed_check_names_the_program_that_is_installed_but_not_on_its_path(
