@@ -5,9 +5,9 @@ from __future__ import annotations
 from tests.meta import size
 
 BUDGETS = {
-    "domain": 7_929,
+    "domain": 7_926,
     "markdown": 6_415,
-    "app, engine rooms": 6_880,
+    "app, engine rooms": 6_869,
     "app, use cases": 7_832,
     "composition": 676,
     "cli, views": 4_200,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 63_939
+TESTS = 63_938
 
 
 def test_no_room_is_above_its_budget() -> None:
