@@ -225,11 +225,7 @@ class StateFileWatch:
     """
 
     def __init__(
-        self,
-        path: str,
-        redact: Callable[[str], str],
-        hear: Hear | None,
-        clock: Callable[[], float] = time.monotonic,
+        self, path: str, redact: Callable[[str], str], hear: Hear | None, clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._path = path
         self._redact = redact

@@ -81,7 +81,8 @@ def read(output: bytes, errors: bytes) -> Report:
         elif kind == "error":
             error = text(event.get("message")) or "an error"
     ended = used is not None
-    error = answers.one_line(_inner(error) or ("" if ended else answers.error_line(errors)))
+    inner = inside(next(answers.objects(error.encode("utf-8", "replace")), None), "error", "message")
+    error = answers.one_line(text(inner) or error or ("" if ended else answers.error_line(errors)))
     return Report(
         reply=reply,
         session=session,
@@ -108,13 +109,6 @@ def _lines(event: Mapping[str, Any]) -> Iterator[str]:
         yield f"{answers.total(used.tokens_in, used.tokens_out)} tokens so far"
     elif kind in ("turn.failed", "error"):
         yield f"failed: {text(inside(event, 'error', 'message')) or text(event.get('message'))}"
-
-
-def _inner(message: str) -> str:
-    """Return the message inside an error that is itself JSON."""
-    for value in answers.objects(message.encode("utf-8", "replace")):
-        return text(inside(value, "error", "message")) or message
-    return message
 
 
 PRESET = Preset(

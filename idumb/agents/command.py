@@ -5,6 +5,8 @@ For a validator, a failing exit is never a PASS; a last line of JSON can lower o
 
 from __future__ import annotations
 
+import contextlib
+import os
 from collections.abc import Sequence
 
 from idumb.agents import answers
@@ -48,11 +50,7 @@ class CommandAgent(ProgramAgent):
         return self._result(request, finished, transcript.close(), self_report)
 
     def _result(
-        self,
-        request: AgentRequest,
-        finished: child_process.Finished,
-        transcript: str | None,
-        report: answers.Report,
+        self, request: AgentRequest, finished: child_process.Finished, transcript: str | None, report: answers.Report
     ) -> AgentResult:
         output = finished.output.text(self._redact)
         ended, message = _ending(finished)
@@ -94,21 +92,15 @@ def _last_line(output: Captured) -> str:
 
 def _whole(transcript: str | None) -> str:
     """Return long output from the spool without secrets; "" if it was not spooled."""
-    if transcript is None:
-        return ""
-    try:
-        with open(transcript, "rb") as stream:
-            return stream.read().decode("utf-8", "backslashreplace")
-    except OSError:
-        return ""
+    with contextlib.suppress(OSError), open(transcript or os.devnull, "rb") as stream:
+        return stream.read().decode("utf-8", "backslashreplace")
+    return ""
 
 
 def _ending(finished: child_process.Finished) -> tuple[str, str]:
-    if words := finished.words():
-        return outcome.TIMED_OUT if finished.timed_out else outcome.FAILED, words
-    if finished.exit_code:
-        return outcome.FAILED, f"exit {finished.exit_code}"
-    return outcome.COMPLETED, ""
+    words = finished.words() or (f"exit {finished.exit_code}" if finished.exit_code else "")
+    ended = outcome.FAILED if words else outcome.COMPLETED
+    return outcome.TIMED_OUT if finished.timed_out else ended, words
 
 
 def _judged(ended: str, message: str, finished: child_process.Finished) -> tuple[str, str]:

@@ -7,6 +7,7 @@ status.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 from collections.abc import Mapping
@@ -141,13 +142,10 @@ def of_words(words: str) -> str | None:
     words = words[:_LONGEST]
     begin = words.find("{")
     if begin >= 0:
-        try:
+        with contextlib.suppress(ValueError, RecursionError):
             value, _ = json.JSONDecoder().raw_decode(words[begin:])
-        except (ValueError, RecursionError):
-            value = None
-        kind = of_error(value)
-        if kind is not None:
-            return kind
+            if (kind := of_error(value)) is not None:
+                return kind
     kind = _of_phrase(words)
     said = _SAID_STATUS.search(words)
     return kind or (_of_program(int(said[1]), words) if said is not None else None)

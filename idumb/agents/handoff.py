@@ -8,6 +8,7 @@ an editor that drives idumb need no file.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import secrets
@@ -101,15 +102,13 @@ class HandoffAgent(Adapter):
         text = self._redact(answer.text)
         failure: str | None = None
         work = model_tools.ModelTools(request, self._redact, self._equipment.guard, self._equipment.apply_patch)
-        try:
+        with contextlib.closing(work):
             if answer.outcome == _FAILED:
                 ended, message = outcome.FAILED, text.strip() or "the answer reports a failure"
             elif request.role == BUILDER:
                 ended, message = _edited(work, answer.text)
             else:
                 ended, message, failure = answers.ending(request.role, answer.text)
-        finally:
-            work.close()
         return AgentResult(
             outcome=ended,
             message=self._redact(message),

@@ -94,6 +94,7 @@ class KnownProgram(ProgramAgent):
     def __init__(self, binding: Binding, equipment: Equipment, known: KnownAgent) -> None:
         super().__init__(binding, equipment)
         self._known = known
+        self.needs_login = bool(known.argv)
         with contextlib.suppress(AdapterError):
             self.version = f"{FORMAT} {installed_version(self.describe()[0])}".strip()
         idle = IDLE_TIMEOUT if known.argv else None
@@ -104,9 +105,6 @@ class KnownProgram(ProgramAgent):
         self._require_options()
         own, *more = self._binding.argv or self._known.argv[:1]
         return (self._resolve(own), *self._known.argv[1:], *self._known.arguments(call or self._call()), *more)
-
-    def _needs_login(self) -> bool:
-        return bool(self._known.argv)
 
     def _call(self, request: AgentRequest | None = None, **more: Any) -> Call:
         """Return the call for a request, or for a builder without a request yet; `more` are other fields of it."""

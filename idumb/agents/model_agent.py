@@ -7,6 +7,7 @@ are made by the code that runs the steps of plans.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import importlib
 import importlib.util
 import inspect
@@ -49,16 +50,17 @@ _READER_RULES = "You change nothing. Read what you need with the tools you are o
 class _Options(Struct, frozen=True):
     """`names` are models with their provider, such as `anthropic:some-model`; later names are fallbacks.
 
-    `proxies`: use the proxies that the environment names.
+    `given` are the options of the binding.
     """
 
     names: tuple[str, ...]
     base_url: str | None
     key: str | None
-    turns: int
-    output: str
-    parameters: Mapping[str, Any]
-    proxies: bool
+    given: Mapping[str, Any]
+
+    @property
+    def output(self) -> str:
+        return str(self.given.get("output", _TOOL))
 
 
 class _EndedError(Exception):
@@ -110,10 +112,8 @@ class ModelAgent(Adapter):
         tell = transcript.line
         work = ModelTools(request, self._redact, self._equipment.guard, until=until, tell=tell)
         conversation = _Conversation(options, request, work)
-        try:
+        with contextlib.closing(work):
             ended = conversation.run()
-        finally:
-            work.close()
         tell(f"says: {conversation.reply}" if conversation.reply else f"{ended.outcome}: {ended.message}")
         reply = self._redact(conversation.reply)
         return AgentResult(
@@ -147,15 +147,7 @@ class ModelAgent(Adapter):
         address = str(given.get("base_url", ""))
         if address:
             _require_safe(address, plain=given.get("plain_http") is True)
-        return _Options(
-            names,
-            address or None,
-            self._key(),
-            given.get("turns", 50),
-            given.get("output", _TOOL),
-            given.get("parameters", {}),
-            "proxy" in given,
-        )
+        return _Options(names, address or None, self._key(), given)
 
     def _key(self) -> str | None:
         """Return the value of the key's variable; None if the configuration names none."""
@@ -218,7 +210,11 @@ class _Conversation:
         from pydantic_ai.usage import RunUsage, UsageLimits
 
         role = self._request.role
-        settings = {"temperature": 0, "timeout": self._request.idle_timeout, **self._options.parameters}
+        settings = {
+            "temperature": 0,
+            "timeout": self._request.idle_timeout,
+            **self._options.given.get("parameters", {}),
+        }
         who = Agent(
             self._model(),
             output_type=self._output(),
@@ -228,7 +224,9 @@ class _Conversation:
             retries=2,
         )
         self._counted = RunUsage()
-        limits = UsageLimits(request_limit=self._options.turns, total_tokens_limit=self._request.budget.tokens)
+        limits = UsageLimits(
+            request_limit=self._options.given.get("turns", 50), total_tokens_limit=self._request.budget.tokens
+        )
         try:
             result = await who.run(self._request.prompt, usage=self._counted, usage_limits=limits)
         except exceptions.FallbackExceptionGroup as group:
@@ -300,7 +298,7 @@ class _Conversation:
         if ours:
             timeout = httpx2.Timeout(self._request.deadline, connect=_CONNECT)
             values["http_client"] = httpx2.AsyncClient(
-                trust_env=self._options.proxies, follow_redirects=False, timeout=timeout
+                trust_env="proxy" in self._options.given, follow_redirects=False, timeout=timeout
             )
         provider: Any = kind(**{key: value for key, value in values.items() if key in accepted and value is not None})
         if ours:
@@ -364,9 +362,6 @@ def _require_safe(address: str, *, plain: bool) -> None:
 
 
 def _is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
+    with contextlib.suppress(ValueError):
         return ipaddress.ip_address(host).is_loopback
-    except ValueError:
-        return False
+    return host == "localhost"

@@ -152,9 +152,8 @@ class _Printed:
 
     def whole(self, output: Captured) -> bytes:
         """Return the output, or its beginning and end if it is long."""
-        if output.size <= len(self._last):
-            return bytes(self._last)
-        return output.head[: output.head.rfind(b"\n") + 1] + bytes(self._last)
+        head = b"" if output.size <= len(self._last) else output.head[: output.head.rfind(b"\n") + 1]
+        return head + bytes(self._last)
 
     def close(self) -> str | None:
         self._tell(bytes(self._rest))

@@ -41,7 +41,12 @@ _DEEPEST = 6  # folders between a program and its npm package
 
 
 class ProgramAgent(Adapter):
-    """An agent that is a program. The program must be outside the repository."""
+    """An agent that is a program. The program must be outside the repository.
+
+    `needs_login`: idumb knows of this agent that it works only with a login.
+    """
+
+    needs_login = False
 
     def __init__(self, binding: Binding, equipment: Equipment) -> None:
         super().__init__(binding, equipment)
@@ -80,11 +85,7 @@ class ProgramAgent(Adapter):
         if self._binding.options.get(HOME, OWN_HOME) == USER_HOME:
             logged_in = self._says_login()
             return Readiness(version, logged_in, "it says so" if logged_in is False else "with your login")
-        return Readiness(version, False if self._needs_login() else None, "it has no key, and a home of its own")
-
-    def _needs_login(self) -> bool:
-        """Return whether this is an agent of which idumb knows that it works only with a login."""
-        return False
+        return Readiness(version, False if self.needs_login else None, "it has no key, and a home of its own")
 
     def _says_login(self) -> bool | None:
         """Return whether the agent says that it is logged in, in the user's home; None if it does not say."""
@@ -245,11 +246,9 @@ def installed_version(program: str) -> str:
             return version
         if os.path.basename(folder) == "node_modules":
             break  # above it is the project that uses the package
-    try:
-        with open(real, "rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()[:12]
-    except OSError:
-        return ""
+    with contextlib.suppress(OSError), open(real, "rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()[:12]
+    return ""
 
 
 class InputFiles(Struct, frozen=True):

@@ -42,10 +42,6 @@ class PlanDiff(Struct, frozen=True):
     configuration: bool = False
 
     @property
-    def empty(self) -> bool:
-        return self == PlanDiff()
-
-    @property
     def changes_tasks(self) -> bool:
         """Whether the difference changes what runs: anything except texts and configuration."""
         return PlanDiff(texts=self.texts, configuration=self.configuration) != self

@@ -264,7 +264,7 @@ def test_every_provider_of_the_library_gets_the_binding_s_key_and_no_retry_of_it
     tmp_path: Path, providers: tuple[str, ...]
 ) -> None:
     for provider in providers:
-        options = model_agent._Options((f"{provider}:m",), "https://x.example/v1", "k", 1, "tool", {}, proxies=False)
+        options = model_agent._Options((f"{provider}:m",), "https://x.example/v1", "k", {})
         talk = model_agent._Conversation(options, AgentRequest(PLANNER, None, "", str(tmp_path), ()), None)  # type: ignore[arg-type]
         talk._model()
         (client,) = talk._clients
