@@ -23,7 +23,6 @@ from idumb.git.tree_objects import FILE, LINK, PROGRAM
 from idumb.system import atomic_write, private_folders
 from idumb.system.private_folders import closing
 
-_OPEN = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe would block
 _UNSUPPORTED = frozenset((errno.ENOSYS, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP))
 # of `link`: the file system has no hard links, or the name is that of a folder
 _UNLINKABLE = _UNSUPPORTED | {errno.EPERM, errno.EISDIR, errno.EMLINK}
@@ -110,7 +109,7 @@ def _link_digest(spot: Spot) -> str:
 
 def _digest(spot: Spot) -> str:
     """Return the id that git gives these bytes as they are."""
-    with os.fdopen(os.open(spot.name, _OPEN, dir_fd=spot.folder), "rb") as stream:
+    with os.fdopen(os.open(spot.name, private_folders.FILE, dir_fd=spot.folder), "rb") as stream:
         digest = hashlib.sha1(b"blob %d\0" % os.fstat(stream.fileno()).st_size, usedforsecurity=False)
         while chunk := stream.read(1 << 20):
             digest.update(chunk)

@@ -33,7 +33,6 @@ from idumb.system import private_folders
 if TYPE_CHECKING:
     import pygit2
 
-_NEW_FLAGS = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 # errors that mean that somebody changed the tree meanwhile
 _IN_THE_WAY = frozenset(
     (errno.ENOENT, errno.EEXIST, errno.ENOTDIR, errno.EISDIR, errno.ENOTEMPTY, errno.ELOOP, errno.EBUSY)
@@ -268,7 +267,7 @@ def _write_new(writing: Writing, path: str, want: Entry, before: os.stat_result 
         before = None
     # A private file is private from its first moment.
     bits = (0o777 if want.mode == tree_objects.PROGRAM else 0o666) & (0o777 if before is None else before.st_mode)
-    descriptor = os.open(path, _NEW_FLAGS, bits)
+    descriptor = os.open(path, private_folders.NEW, bits)
     with os.fdopen(descriptor, "wb") as stream:
         for chunk in tree_objects.pieces(writing.repository, writing.root, want.oid):
             stream.write(chunk)

@@ -37,6 +37,8 @@ MANIFESTS = (
 """Node, Python, Go, Cargo and others search every parent folder for these."""
 _LOCK = ".lock"
 FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
+FILE = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe would block
+NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _OPENED = os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
 _SHORT = 64
 """Bytes of a path in which programs can create sockets: theirs may have 104, and tests add folders and names."""

@@ -32,8 +32,6 @@ _ASIDE, _RECORD, _RULES = "aside", "provided.json", "provided.rules"
 _PYTHON = "PYTHONPATH"
 _PATTERN = frozenset("*?[!#\\")
 _IGNORED = ("ls-files", "-z", "--others", "--ignored", "--directory")
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 
 _PERMISSIONS = 0o777
 _COPIED = frozenset({stat.S_IFREG, stat.S_IFDIR, stat.S_IFLNK})
@@ -316,11 +314,11 @@ class Copier:
 
     def _copy_file(self, path: str, folder: int) -> None:
         place = os.path.join(self._user, path)
-        with open(os.open(place, _READ), "rb") as original:
+        with open(os.open(place, private_folders.FILE), "rb") as original:
             status = os.fstat(original.fileno())
             if not stat.S_ISREG(status.st_mode):
                 raise FileNotFoundError(errno.ENOENT, "no longer a file", place)
-            with open(os.open(os.path.basename(path), _NEW, 0o600, dir_fd=folder), "wb") as copy:
+            with open(os.open(os.path.basename(path), private_folders.NEW, 0o600, dir_fd=folder), "wb") as copy:
                 is_changed = False
                 is_startup = self._environments.is_startup(path)
                 is_read = status.st_size <= relocated.LARGEST or place.endswith(relocated.YARN)

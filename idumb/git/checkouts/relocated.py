@@ -18,6 +18,7 @@ from urllib.parse import quote
 
 from idumb.domain.errors import Refusal
 from idumb.domain.paths import is_below
+from idumb.git import guarded_files
 
 _VENV = "/pyvenv.cfg"
 _FIXED = ("/conda-meta/history", "/CMakeCache.txt", "/meson-private/coredata.dat")
@@ -171,6 +172,5 @@ def _led_to(user: str, site: str, line: str, path: str) -> Iterator[str]:
 
 
 def _lines(path: str) -> list[str]:
-    with contextlib.suppress(OSError), open(path, encoding="utf-8", errors="surrogateescape") as stream:
-        return [line.strip() for line in stream.read(LARGEST).splitlines() if line.strip()]
-    return []
+    lines = guarded_files.content(path).decode("utf-8", "surrogateescape").splitlines()
+    return [line.strip() for line in lines if line.strip()]

@@ -45,7 +45,6 @@ GIT = ".git"
 _FOLDERS = ("objects", "refs", "refs/heads", "refs/tags")
 _MOST, _LONGEST = 50, 4000
 """How many messages are read, and how many bytes of each commit and file."""
-_READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
 _OID = re.compile("[0-9a-f]{40}")
 _PARENT = re.compile("(?m)^parent ([0-9a-f]{40})$")
 
@@ -183,7 +182,7 @@ def _content(top: int, path: str) -> bytes:
         if not {"", ".", ".."}.intersection(parts):
             with (
                 path_state.parent(top, parts) as folder,
-                open(os.open(parts[-1], _READ, dir_fd=folder), "rb") as file,
+                open(os.open(parts[-1], private_folders.FILE, dir_fd=folder), "rb") as file,
             ):
                 return file.read(_LONGEST) if stat.S_ISREG(os.fstat(file.fileno()).st_mode) else b""
     return b""
