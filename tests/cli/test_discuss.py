@@ -51,6 +51,15 @@ def test_a_phase_is_appended_to_the_roadmap_and_nothing_else_changes(planning: P
     assert planning.project.quick("roadmap", "--add", " ", "--json").error["code"] == "roadmap.no-title"
 
 
+def test_no_phase_is_appended_in_another_encoding_than_that_of_the_roadmap(planning: PlanningProject) -> None:
+    """R-PLAN-11: editors of Windows save UTF-16; no editor could read both in one file."""
+    place = planning.project.folder / ".planning/ROADMAP.md"
+    place.write_text(place.read_text(encoding="utf-8"), encoding="utf-16")
+    before = place.read_bytes()
+    refused = planning.project.quick("roadmap", "--add", "Say bye", "--json")
+    assert (refused.code, refused.error["code"], place.read_bytes()) == (3, "roadmap.unreadable", before)
+
+
 def test_a_phase_is_inserted_after_another_with_a_number_between(planning: PlanningProject) -> None:
     """R-PLAN-11."""
     for after, insertion, number in (

@@ -152,10 +152,10 @@ def add_phase(services: Services, title: str, goal: str, after: str | None = Non
         number = next_number(services)
         if predecessor is not None:
             number = _inserted_number(predecessor, [*numbers(services), *services.log.phases()])
-        text = services.files.read(ROADMAP) or "# Roadmap\n"
-        text = services.plans.with_phase(
-            text, number, words, wording.one_line(wording.as_markdown(goal)), predecessor or ""
-        )
+        text, about = services.files.read(ROADMAP) or "# Roadmap\n", wording.one_line(wording.as_markdown(goal))
+        if "\0" in text:  # UTF-16, of which UTF-8 behind it makes no text at all
+            raise InputError("roadmap.unreadable", f"{ROADMAP} is not UTF-8.", hint=f"Save {ROADMAP} as UTF-8")
+        text = services.plans.with_phase(text, number, words, about, predecessor or "")
         write_forced(services, ROADMAP, text)
     return number
 
