@@ -221,8 +221,8 @@ class Conflict(Struct, frozen=True):
 class CommitAttempt(Struct, frozen=True):
     """`commit` is None if git, a hook or the signer refused; `words` is their message.
 
-    `tree` is that of the commit, or of what a hook has left that refused (`by_hook`). `unrun` are hooks in the tree
-    that this run wrote: then no hook ran.
+    `tree` is that of the commit, or of what a hook has left that refused the work (`by_hook`). `unrun` are hooks in the
+    tree that this run wrote: then no hook ran.
     """
 
     commit: str | None

@@ -245,6 +245,22 @@ def test_a_hook_that_lacks_what_git_ignores_names_it_and_costs_no_further_call_o
     assert (hooked.resume("--no-verify").code, calls.read_text()) == (0, "called\n")
 
 
+def test_a_hook_that_refuses_the_message_costs_no_further_call_and_another_form_of_it_is_committed(
+    hooked: Project, tmp_path: Path
+) -> None:
+    calls = tmp_path / "calls"
+    hooked.built_by(f"echo called >> {calls}; echo hello > a.txt")
+    hooked.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
+    hook(hooked, "commit-msg", 'grep -q "^feat: " "$1" || { echo subject-empty; exit 1; }')
+    halted = run(hooked)
+    assert (halted.error["code"], "git.message" in halted.error["message"]) == ("git.commit-refused", True)
+    settings = hooked.read(".idumb/config.yaml")
+    hooked.repo.write(".idumb/config.yaml", settings + 'git: {message: "feat: {title}"}\n')
+    assert hooked.json("amend", "1", "--from-file", "--yes").code == 0
+    assert hooked.resume("--no-verify").code == 0
+    assert ("feat: Task T1-01" in hooked.subjects(), calls.read_text()) == (True, "called\n")
+
+
 @pytest.mark.nightly
 def test_a_hook_may_change_more_than_the_task_but_nothing_that_tasks_may_not(hooked: Project) -> None:
     """R-RUN-3: a hook can run what the task wrote."""

@@ -63,6 +63,7 @@ def commit_and_deliver(context: RunContext, attempt: Attempt) -> Attempt:
         return attempt.at(RECORDED, commit_refused=why)
     if not attempt.message:
         return _deliver(context, attempt, None)
+    attempt = replace(attempt, message=task_message(context, attempt))  # a hook may have refused that of other settings
     for _ in range(_ROUNDS):
         made, tree = _make(context, attempt)
         if made.tree != tree:

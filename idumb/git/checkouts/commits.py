@@ -88,10 +88,14 @@ class Commits:
         result = git_program.with_hooks(proof.top, arguments, folder.variables())
         if result.status == 0:
             return self._made(folder, tree, head, result.words)
-        left = _left(folder) if result.status == _BY_HOOK else ""
         silent = f"git commit ended with status {result.status}; perhaps a hook such as pre-commit refused it silently"
-        said = result.words or silent
-        return CommitAttempt(None, said, left or tree, by_hook=result.status == _BY_HOOK)
+        said, by_hook = result.words or silent, result.status == _BY_HOOK
+        left = (_left(folder) if by_hook else "") or tree
+        again = ["hook", "run", "--ignore-missing", "pre-commit"]
+        if by_hook and left == tree and git_program.with_hooks(proof.top, again, folder.variables()).status == 0:
+            words = f"{said}\n[a hook refused the message, which git.message in .idumb/config.yaml forms]"
+            return CommitAttempt(None, words, tree)  # no change of the work corrects it
+        return CommitAttempt(None, said, left, by_hook=by_hook)
 
     def _made(self, folder: GitDir, tree: str, head: str | None, words: str) -> CommitAttempt:
         commit = _asked(folder, ["rev-parse", "HEAD"])

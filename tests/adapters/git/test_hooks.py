@@ -83,6 +83,16 @@ def test_a_hook_that_refuses_is_told_with_its_words_and_what_it_left(
     assert make(history, tree, hooks=False).commit
 
 
+def test_a_refusal_of_the_message_is_no_fault_of_the_work(repo: GitSandbox, history: GitHistory) -> None:
+    """As by commitlint: a builder would correct the work in vain."""
+    hook(repo, "exit 0")
+    hook(repo, 'grep -q "^feat: " "$1" || { echo "subject-empty"; exit 1; }', "commit-msg")
+    tree = work(repo, {"b": "1\n"})
+    made = make(history, tree)
+    assert (made.commit, made.by_hook, made.tree) == (None, False, tree)
+    assert made.words.startswith("subject-empty\n[a hook refused the message, which git.message ")
+
+
 def test_a_hook_that_refuses_silently_is_said_to_be_one(repo: GitSandbox, history: GitHistory) -> None:
     hook(repo, "exit 3")
     tree = work(repo, {"a": "2\n"})
