@@ -144,7 +144,8 @@ def _call(
             seconds=round(result.seconds, 3),
             **({"sandbox": result.sandbox} if result.sandbox else {}),
         )
-    preconditions.note_guarded_files(services, role_request.role, before)
+    changed = preconditions.changed_since(services, before)
+    preconditions.note_guarded_files(services, f"While the {role_request.role} worked", changed)
     if result.sandbox:
         services.reporter.note(f"Sandbox of the {role_request.role}: {result.sandbox}.")
     return result

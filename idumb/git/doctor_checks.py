@@ -70,13 +70,6 @@ class _RepositoryChecks(Struct, frozen=True):
             yield health.problem(refusal.message, means="no task can run here", fix=refusal.hint or "")
         else:
             yield health.passed(self.worktree.root)
-        settings = guarded_files.settings(self.worktree)
-        if "extensions.partialclone" in settings or any(name.endswith(".promisor") for name in settings):
-            yield health.warn(
-                "it is a partial clone",
-                means="absent objects count as missing, because idumb never fetches",
-                fix="git fetch --refetch  (completes it if no filter is configured)",
-            )
 
     def state(self) -> Iterator[Symptom]:
         try:

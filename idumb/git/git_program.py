@@ -187,8 +187,16 @@ def failure(arguments: Sequence[str], result: Result) -> errors.Refusal:
 
 def refuse_pipes(root: str) -> None:
     """Refusal `git.waits-for-pipe` if a file of rules in the working tree, or in its git folder, is a pipe."""
-    for path in _rules(root):
-        refuse_pipe(path)
+    folders = [root]  # they can nest deeper than Python recurses
+    with contextlib.suppress(errors.Refusal, OSError):
+        folders.append(os.path.join(discover.at(root).common_dir, "info"))
+    while folders:
+        with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
+            for entry in entries:
+                if entry.name in _RULES:
+                    refuse_pipe(entry.path)
+                elif entry.is_dir(follow_symlinks=False) and entry.name != ".git":
+                    folders.append(entry.path)
 
 
 def refuse_pipe(path: str) -> None:
@@ -200,17 +208,6 @@ def refuse_pipe(path: str) -> None:
                 hint=f"rm {shlex.quote(path)}, then run the command again",
                 details={"path": path},
             )
-
-
-def _rules(root: str) -> Iterator[str]:
-    folders = [root]  # they can nest deeper than Python recurses
-    with contextlib.suppress(errors.Refusal, OSError):
-        folders.append(os.path.join(discover.at(root).common_dir, "info"))
-    while folders:
-        with contextlib.suppress(OSError), os.scandir(folders.pop()) as entries:
-            rows = [(entry, entry.stat(follow_symlinks=False).st_mode) for entry in entries]
-            folders += [entry.path for entry, mode in rows if stat.S_ISDIR(mode) and entry.name != ".git"]
-            yield from (entry.path for entry, mode in rows if entry.name in _RULES and stat.S_ISFIFO(mode))
 
 
 @contextlib.contextmanager

@@ -146,7 +146,9 @@ class Snapshots:
         if self.repository.is_partial or not verified or not tree_objects.is_stored(self.repository, verified):
             # It is the first, or somebody deleted the refs that keep it, and collected garbage. A partial clone lacks
             # some of what HEAD has, and git fetches that when it is needed.
-            verified = self._reached()
+            head = open_repository.head_of(self.repository)
+            lent = len(open_repository.object_folders(self._store)) > 1  # by one that does not know the borrower's HEAD
+            verified = "" if head is None or lent else tree_objects.tree_of(self.repository, head)
         tree, seen = items[WORKTREE], set[str]()
         own = [Entry(FILE, oid), *(entry for entry in items.values() if entry.mode == FILE)]
         own += [] if tree.oid == verified else [tree]
@@ -157,13 +159,3 @@ class Snapshots:
                 if not tree_objects.is_stored(self.repository, entry.oid, whole=whole or entry.mode == FOLDER):
                     raise open_repository.unreadable(entry.oid)
         return seen
-
-    def _reached(self) -> str:
-        """Return HEAD's tree, which no garbage collection removes; "" without one.
-
-        A repository that lends objects does not know the borrower's HEAD.
-        """
-        head = open_repository.head_of(self.repository)
-        if head is None or len(open_repository.object_folders(self._store)) > 1:
-            return ""
-        return tree_objects.tree_of(self.repository, head)

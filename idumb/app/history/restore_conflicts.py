@@ -103,12 +103,6 @@ def refusal(services: Services, target: Target, before: Snapshot, conflicts: Seq
     )
 
 
-def _unstaged(services: Services, path: str) -> tuple[str, str]:
-    staged = f":{from_top(services, path)}"
-    place = from_start(services, path)
-    return f"git show {shlex.quote(staged)} > {shlex.quote(f'{place}.staged')}", _unstage(place)
-
-
 def _unstage(path: str) -> str:
     """Return the command that restores HEAD's entry. A name can be a pattern, which would also reset other files."""
     is_pattern = path.startswith(":") or not _PATTERN.isdisjoint(path)
@@ -118,7 +112,8 @@ def _unstage(path: str) -> str:
 def _resolve_commands(services: Services, target: Target, before: Snapshot, conflict: Conflict) -> tuple[str, str]:
     """Return commands that save the user's version beside the file ("" without one) and restore the tasks' version."""
     if conflict.why == _STAGED:
-        return _unstaged(services, conflict.path)
+        staged, place = f":{from_top(services, conflict.path)}", from_start(services, conflict.path)
+        return f"git show {shlex.quote(staged)} > {shlex.quote(f'{place}.staged')}", _unstage(place)
     keep, back = _file_commands(services, target, before, conflict.path)
     if conflict.why != _CHANGED_AND_STAGED:
         return keep, back

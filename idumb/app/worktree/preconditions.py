@@ -105,9 +105,9 @@ def require_branch(services: Services, state: RunState) -> None:
     if back is not None:
         services.history.require_usable()
         move = Action.of("execute-phase", state.phase, "--branch", services.history.head().branch or "NAME")
-        means = "its later commits are there; what that branch lacks of its work is asked about"
-        rows = actions.choice_rows((Choice("move", "go on with the run here", means, move),))
-        raise Refusal("git.other-branch", f"{back.consequence}.", hint=back, details={"back": back, "choices": rows})
+        choice = Choice("move", "go on with the run here", "what this branch lacks of its work is asked about", move)
+        details = {"back": back, "choices": actions.choice_rows((choice,))}
+        raise Refusal("git.other-branch", f"{back.consequence}.", hint=back, details=details)
 
 
 def way_back(services: Services, state: RunState) -> Action | None:
@@ -124,7 +124,6 @@ def way_back(services: Services, state: RunState) -> Action | None:
     newest = next((commit for commit in reversed(commits) if commit), state.base.commit)
     if branch is None:
         return Action.of("switch", "--detach", newest or "HEAD", consequence=words, program="git")
-    words += f". If that branch was renamed: git branch -m {shlex.quote(branch)}; if it was deleted, make it again"
     return Action.of("switch", "-c", branch, newest or "HEAD", consequence=words, program="git")
 
 
@@ -195,23 +194,20 @@ def _each_with_change(how: Mapping[str, str]) -> list[str]:
 
 def check_guarded_files(context: RunContext, attempt: Attempt) -> None:
     """Name what changed while the builder worked. Refusal `git.guarded-changed` in a strict run."""
-    how = _changed_since(context.services, attempt.before)
+    how = changed_since(context.services, attempt.before)
     if how and context.strict:
         raise _guarded_refusal(f"while {attempt.task.id} ran", context.state, how, tuple(how))
-    _note_changed(context.services, f"While {attempt.task.id} ran", how)
+    note_guarded_files(context.services, f"While {attempt.task.id} ran", how)
 
 
-def note_guarded_files(services: Services, who: str, before: RepositoryState) -> None:
-    """Name what changed since `before`, while a program worked for no run; `who` is its role."""
-    _note_changed(services, f"While the {who} worked", _changed_since(services, before))
-
-
-def _changed_since(services: Services, before: RepositoryState) -> dict[str, str]:
+def changed_since(services: Services, before: RepositoryState) -> dict[str, str]:
+    """Return what changed in git's own files since `before`, by their names."""
     after = services.history.state()
     return {name: _how(name, before, after) for name in run.guarded_changes(before.guarded, after.guarded)}
 
 
-def _note_changed(services: Services, when: str, how: Mapping[str, str]) -> None:
+def note_guarded_files(services: Services, when: str, how: Mapping[str, str]) -> None:
+    """Name what changed in git's own files, if anything did."""
     if how:
         words = f"{when}, files changed that decide what git runs: {wording.listed(_each_with_change(how))}"
         services.reporter.note(f"{words}. Look at them before you use git")
