@@ -36,6 +36,8 @@ def read(output: bytes, errors: bytes) -> Report:
                 model = text(event.get("model"))
             case "system", "api_retry":
                 code, trouble = event.get("error"), _retried(event)
+            case "rate_limit_event", _ if inside(event, "rate_limit_info", "status") == "rejected":
+                code, trouble = "rate_limit", "its provider rejects requests, because its usage limit is reached"
             case "assistant", _:
                 parts = inside(event, "message", "content")
                 spoken = parts if isinstance(parts, list) else []

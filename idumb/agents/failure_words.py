@@ -63,8 +63,8 @@ _PHRASES: Mapping[str, str] = {
     agent.OVER_BUDGET: r"""
         insufficient_quota | credit\ balance\ (is\ )?too\ low | exceeded\ your\ current\ quota | no\ payment\ method
         | reached\ maximum\ budget | insufficient\ balance | you\ have\ no\ quota | out\ of\ credits
-        | token\ budget\ exhausted | quota\ exceeded\.\ check\ your\ plan | to\ use\ codex\ with\ your\ chatgpt\ plan
-        | reached\ your\ specified\ API\ usage\ limits
+        | quota\ is\ not\ enough | 额度不足 | token\ budget\ exhausted | quota\ exceeded\.\ check\ your\ plan
+        | to\ use\ codex\ with\ your\ chatgpt\ plan | reached\ your\ specified\ API\ usage\ limits
     """,
     agent.NOT_LOGGED_IN: r"""
         please\ (run\ /login|login\ again) | please\ (log\ out\ and\ |try\ )?sign(ing)?\ in\ again | not\ logged\ in
@@ -76,14 +76,14 @@ _PHRASES: Mapping[str, str] = {
         | log\ in\ to\ .{0,40}first | organization\ has\ been\ disabled | invalid\ (access|bearer)\ token
     """,
     agent.RATE_LIMITED: r"""
-        rate_limit_error | exceed(ed)?\ (the|your)\ rate\ limit | rate\ limit\ (exceeded|reached) | too\ many\ requests
-        | overloaded_error | (^|API\ error:\ )overloaded$ | overloaded\ errors$ | model\ is\ (overloaded|at\ capacity)
-        | usage\ limit\ reached | limit\ reached\ [·∙] | \bhit\ (your|a)\ ([\w.'’-]+\ ){0,3}limit\b
-        | \byou(['’]ve|\ have)\ (reached|exceeded)\ your\ ([\w'’-]+\ ){0,3}(limit|quota)\b
+        rate_limit_error | exceed(ed)?\ (the|your)\ rate\ limit | rate\ limit\ (exceeded|reached) | overloaded_error
+        | too\ many\ requests | (^|API\ error:\ )overloaded$ | overloaded\ errors$ | usage\ limit\ reached
+        | model\ is\ (overloaded|at\ capacity) | limit\ reached\ [·∙] | \bhit\ (your|a)\ ([\w.'’-]+\ ){0,3}limit\b
+        | \byou(['’]ve|\ have)\ (reached|exceeded)\ your\ ([\w'’-]+\ ){0,3}(limit|quota)\b | experiencing\ high\ demand
         | \byou\ have\ been\ rate[- ]limited | temporarily\ limiting\ requests | quota\ exceeded\ for\ quota\ metric
-        | resource\ has\ been\ exhausted | exceeded\ retry\ limit,\ last\ status:\ 429 | experiencing\ high\ demand
-        | exhausted\ your\ (daily\ quota|capacity)\ on | no\ capacity\ available\ for\ model
-        | too\ many\ tokens(\ per|,\ please) | free\ usage\ exceeded | daily\ quota\ has\ been | out\ of\ extra\ usage
+        | resource\ has\ been\ exhausted | exceeded\ retry\ limit,\ last\ status:\ 429 | free\ usage\ exceeded
+        | exhausted\ your\ (daily\ quota|capacity)\ on | no\ capacity\ available\ for\ model | daily\ quota\ has\ been
+        | too\ many\ tokens(\ per|,\ please) | out\ of\ extra\ usage
     """,
     agent.MALFORMED: r"""
         failed\ to\ (parse\ json|decode\ response) | unexpected\ token\ .{1,40}\ json

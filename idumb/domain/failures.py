@@ -167,7 +167,7 @@ def failure_message(kind: str, name: str, program: str, message: str, go_on: str
     row = KINDS[kind]
     install = f"Install or update it: {known}" if (known := install_command(program)) else f"Install {program}"
     fix = f"{row.fix.format(install=install, login=how_to_log_in(program))}, then {go_on}"
-    return FailureMessage(kind, f"{name} {row.says}" + (f": {message}" if message else ""), fix)
+    return FailureMessage(kind, f"{name} {row.says}" + (f": {message.rstrip('.')}" if message else ""), fix)
 
 
 class Failure(Struct, frozen=True):

@@ -106,6 +106,8 @@ REPORTED = {
         shared rollout token budget exhausted
         Credit balance too low · Add funds: https://example.org/billing
         API Error: 403 {"error":{"code":"insufficient_user_quota","message":"remaining: $0.000000"}}
+        API Error: 403 user quota is not enough
+        API Error: 403 用户额度不足
         No payment method. Add a payment method here: https://example.org/billing
         Error: CAPIError: 402 {"error":{"message":"You have no quota","code":"quota_exceeded"}}
         Internal error Insufficient balance. Manage your billing here: https://example.org
@@ -184,5 +186,8 @@ def test_what_claude_says_about_the_work_is_no_failure_of_its_own(words: str) ->
 def test_the_error_code_of_a_message_of_claude_counts_before_its_words() -> None:
     assert claude_said(spoken("New words for it.", error="rate_limit")) == agent.RATE_LIMITED
     assert claude_said(spoken("It is over.", error="rate_limit"), spoken("On I go.")) is None
+    rejected = {"type": "rate_limit_event", "rate_limit_info": {"status": "rejected"}}
+    assert claude_said(rejected) == agent.RATE_LIMITED
+    assert claude_said(rejected, spoken("On I go.")) is None
     failed = {"type": "result", "subtype": "success", "is_error": True, "result": "New words for it."}
     assert claude_said(spoken("New words for it.", error="billing_error"), failed) == agent.OVER_BUDGET

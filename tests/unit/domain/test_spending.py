@@ -72,7 +72,7 @@ def test_every_failure_has_a_next_step() -> None:
     """R-ADAPT-3."""
     assert set(FAILURES) <= KINDS.keys()
     for kind in FAILURES:
-        message = failure_message(kind, "coder", "claude", "its own words", "idumb resume 1")
+        message = failure_message(kind, "coder", "claude", "its own words.", "idumb resume 1")
         assert message.message.startswith("coder ")
         assert message.message.endswith(": its own words")
         assert message.next_step.endswith("idumb resume 1")
