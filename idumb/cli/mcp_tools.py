@@ -184,12 +184,15 @@ class Session(Struct):
 
 
 async def call_tool(session: Session, name: str, given: Mapping[str, Any]) -> Answer:
-    """Call a tool as a client asked for it. What no tool can take is refused, with the right call."""
+    """Call a tool as a client asked for it. What no tool can take is refused, with the right call.
+
+    Models fill in what they do not know: null and an empty text mean nothing.
+    """
     tools = session.tools
     if name not in tools:
         message = f"There is no tool {name}. The tools are {', '.join(tools)}."
         return _refused("mcp", "session.no-tool", message, [_tool("status")])
-    tool, told = tools[name], {word: value for word, value in given.items() if value is not None}
+    tool, told = tools[name], {word: value for word, value in given.items() if value not in (None, "")}
     wanted = inspect.signature(tool).parameters
     wrong = [f"it has no argument {word!r}" for word in told if word not in wanted]
     unfit = [word for word, value in told.items() if not _is_fit(value)]

@@ -151,6 +151,7 @@ TEXT = "is a text without NUL of at most 100000 bytes"
 BAD_CALLS: tuple[tuple[str, dict[str, Any], str, dict[str, str]], ...] = (
     ("begin_session", {}, "it needs phase", {"phase": "PHASE"}),
     ("begin_session", {"phase": None}, "it needs phase", {"phase": "PHASE"}),
+    ("begin_session", {"phase": ""}, "it needs phase", {"phase": "PHASE"}),
     ("begin_session", {"phaze": "1"}, "it has no argument 'phaze'; it needs phase", {"phase": "PHASE"}),
     ("begin_session", {"phase": ["1"], "by": "me"}, f"phase {TEXT}", {"phase": "PHASE", "by": "me"}),
     ("give_up_task", {"task": "T1-01", "why": True}, f"why {TEXT}", {"task": "T1-01", "why": "WHY"}),
@@ -173,15 +174,17 @@ def test_a_call_that_no_tool_can_take_is_refused_in_idumb_s_own_form_with_the_ri
     assert (answer["error"]["code"], tools_of(answer)) == ("session.no-tool", ["status"])
 
 
-def test_a_number_is_taken_as_text_and_null_as_nothing() -> None:
+def test_a_number_is_taken_as_text_and_null_or_an_empty_text_as_nothing() -> None:
     said: list[tuple[str, ...]] = []
 
     async def run(*argv: str) -> dict[str, Any]:
         said.append(argv)
-        return {"ok": False, "data": {}, "error": None}
+        return {"ok": True, "data": {"phase": "6"}, "error": None}
 
-    for number in (6.2, 6, 6.0):
-        asyncio.run(mcp_tools.call_tool(mcp_tools.Session(run), "begin_session", {"phase": number, "by": None}))
+    session = mcp_tools.Session(run)
+    for number, by in ((6.2, None), (6, ""), (6.0, None)):
+        asyncio.run(mcp_tools.call_tool(session, "begin_session", {"phase": number, "by": by}))
+        assert session.by == "an agent"
     assert said == [("next", "--", "6.2"), ("next", "--", "6"), ("next", "--", "6")]
 
 
