@@ -29,7 +29,7 @@ _ORDER = "Depends on: order, phases and [P]"
 
 
 def _is_spec_kit(file: SourceFile) -> bool:
-    return "Work Package WP" not in file.text and any(map(_named, file.outline.items))
+    return any(map(_named, file.outline.items))
 
 
 def _named(item: Entry) -> bool:
