@@ -244,8 +244,7 @@ def front_matter(text: str, head: re.Pattern[str]) -> Front:
         return Front()
     last = text.count("\n", 0, match.end(1)) + 1
     before = text[: match.start(1)]
-    quoted = _AT.sub(lambda line: f"{line[1]}{_quoted(line[2])}", match[1])  # Backlog.md writes `- @name`
-    for yaml in (match[1], quoted, _UNQUOTED.sub(lambda line: f"{line[1]}{_quoted(line[2])}", quoted)):
+    for yaml in (match[1], _UNQUOTED.sub(_quoted, _AT.sub(_quoted, match[1]))):  # Backlog.md writes `- @name`
         source = Source(before + yaml, "")
         node = tree.read(Text(yaml, [(0, len(before))]), source, "front matter")
         if is_map(node) and not any(f.code == "yaml.unreadable" for f in source.findings):
@@ -258,5 +257,5 @@ def _is_whole(node: Node) -> bool:
     return not any("\ud800" <= char <= "\udbff" for char in node.value) and all(map(_is_whole, node.items))
 
 
-def _quoted(value: str) -> str:
-    return "'" + value.replace("'", "''") + "'"
+def _quoted(line: re.Match[str]) -> str:
+    return f"{line[1]}'" + line[2].replace("'", "''") + "'"
