@@ -25,6 +25,12 @@ plan_command = options.Group(
 )
 
 
+def _new_tasks(_context: click.Context, _option: click.Parameter, rows: tuple[tuple[str, str, str], ...]) -> Any:
+    from idumb.domain.plans.new_task import NewTask
+
+    return tuple(NewTask(*row) for row in rows)
+
+
 _of_new_tasks = options.together(
     click.option("--builder", metavar="NAME", help="Who builds the tasks; by default as in the plan, else you."),
     options.many(
@@ -33,6 +39,7 @@ _of_new_tasks = options.together(
         "A task, the files it may change, and the command that proves it.",
         "tasks",
         type=(str, str, str),
+        callback=_new_tasks,
     ),
     click.option(
         "--template",
@@ -60,18 +67,14 @@ def _shipped(name: str) -> str:
 @click.option("--goal", default="", help="What is true when the phase is done.")
 @click.option("--requirement", default="", help="The text of REQ-1; by default the goal.")
 @_of_new_tasks
-def new_command(
-    services: options.Container, phase: str, tasks: tuple[tuple[str, str, str], ...], **given: Any
-) -> Result:
+def new_command(services: options.Container, phase: str, **given: Any) -> Result:
     """Write a new plan from a template.
 
     At a terminal, asks for what the options leave out. Only a plan without errors is written, and none is overwritten.
     """
     from idumb.app.planning import new_tasks
-    from idumb.domain.plans.new_task import NewTask
 
-    request = new_tasks.NewPlan(phase, tasks=tuple(NewTask(*task) for task in tasks), **given)
-    return new_tasks.create(services, request, _shipped, _question_reader(services))
+    return new_tasks.create(services, new_tasks.NewPlan(phase, **given), _shipped, _question_reader(services))
 
 
 @options.command("add-task", group=plan_command, person=True, view="new", opens=options.WRITES)
@@ -83,24 +86,16 @@ def new_command(
 @click.option("--why", metavar="REASON", default="", help="The reason, which is recorded.")
 @click.option("--hash", "agreed", metavar="HASH", help="Agree to the amended contract with this hash.")
 @options.yes
-def add_task_command(
-    services: options.Container,
-    phase: str,
-    tasks: tuple[tuple[str, str, str], ...],
-    depends_on: tuple[str, ...],
-    **given: Any,
-) -> Result:
+def add_task_command(services: options.Container, phase: str, depends_on: tuple[str, ...], **given: Any) -> Result:
     """Add a task behind the last one.
 
     Changes no other byte of the plan. If the phase has a run, the change is an amendment, as with
     `idumb amend --add-task`.
     """
     from idumb.app.planning import new_tasks
-    from idumb.domain.plans.new_task import NewTask
 
-    needed, new = tuple(id for id in depends_on if id != "none"), tuple(NewTask(*task) for task in tasks)
-    phase = arguments.phase_id(phase, services.root)
-    request = new_tasks.Addition(phase, tasks=new, depends_on=needed if depends_on else None, **given)
+    needed = tuple(id for id in depends_on if id != "none") if depends_on else None
+    request = new_tasks.Addition(arguments.phase_id(phase, services.root), depends_on=needed, **given)
     return new_tasks.add(services, request, _shipped, _question_reader(services), user_folders.user_name())
 
 
