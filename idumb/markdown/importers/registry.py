@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import posixpath
+import re
 from collections import UserDict
 from collections.abc import Callable, Iterator, Mapping
 
@@ -26,6 +27,7 @@ from idumb.markdown.syntax.source import decoded
 _FORMATS = (TASK_MASTER, SPEC_KITTY, CURSOR, BACKLOG, SPEC_KIT, OPENSPEC, GSD, CHECKLIST)
 KINDS = (*(each.kind for each in _FORMATS), "claude")
 # What a folder of a tool is imported from.
+_PLAN = re.compile(r"PLAN\.md\Z|\Atasks/.*\.md\Z")
 _FILES = ("tasks.md", "tasks/tasks.json", "tasks.json", "tasks", "PLAN.md", "TODO.md")
 
 
@@ -43,13 +45,13 @@ def opened(source: Sources, kind: str | None = None, tag: str = "") -> SourcePla
     names = [name for name in ("", *_FILES, "wps.yaml") if name in source.files]
     if not names and kind in (None, BACKLOG.kind) and (plan := task_managers.backlog_folder(source)):
         return _finished(source, plan, BACKLOG)
-    known = (name for name in source.files if name.endswith("PLAN.md") or posixpath.basename(name) in _FILES)
+    known = (name for name in source.files if _PLAN.search(name) or posixpath.basename(name) in _FILES)
     every = sorted(known, key=lambda name: ("archive/" in name, phases.natural(name)))
     plans = names[:1] or [name for name in every if "/" not in name] or every
     if len(plans) == 1:
         plan = _read(source, plans[0], kind, tag)
-        others = (posixpath.normpath(f"{source.path}/{name}") for name in every if plans != [""])
-        rows = ((path, 1, "a file of its own; import it alone") for path in others if path != plan.path)
+        others = (posixpath.normpath(f"{source.path}/{name}") for name in every if name not in {"", *source.opened})
+        rows = ((path, 1, "a file of its own; import it alone") for path in others if plans != [""])
         return replace(plan, unread=(*plan.unread, *rows))
     why = f"has {len(plans)} plans: {wording.listed(plans)}" if plans else "names no plan of a known tool"
     raise _unknown(source.path, why, posixpath.join(source.path, plans[0] if plans else "FILE"))
