@@ -173,8 +173,16 @@ def test_a_summary_of_gsd_ends_a_task_unless_it_says_that_work_is_left(status: s
     assert (len(done(found)), listed(found)) == ((1, []) if is_done and status else (0, [5]))
 
 
-def test_ids_of_two_parts_are_kept() -> None:
+def test_boxes_in_the_tag_of_gsd_2_are_tasks() -> None:
+    text = "---\nphase: 1\nplan: 01\n---\n<tasks>\n- [x] **T01**: a\n  - Do: it\n- [ ] **T02**: b\n</tasks>\n"
+    plan = read(".gsd/phases/01-a/01-01-PLAN.md", text)
+    assert (waits(plan), done(plan), listed(plan)) == ({"T01": (), "T02": ("T01",)}, ["T01"], [])
+
+
+def test_own_ids_are_kept_beside_items_without_one() -> None:
     assert waits(read(CHECK, "- [x] P0-1: a\n- [ ] **P1-2.1: b**\n")) == {"P0-1": (), "P1-2.1": ("P0-1",)}
+    mixed = read(CHECK, "- [ ] **T1: a**\n- [ ] b\n- [ ] T2: c\n- [ ] T2: d\n")
+    assert [(task.id, task.title) for task in mixed.tasks[:3]] == [("T1", "**T1: a**"), ("b", "b"), ("t2-c", "T2: c")]
 
 
 def test_a_folder_of_gsd_2_is_read_from_the_plan_of_its_slice() -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 from msgspec.structs import asdict, replace
 
@@ -51,7 +51,7 @@ def _checklist(file: SourceFile, near: Near) -> SourcePlan:
         if part.line in lines or (not top and any(heading.line in lines for heading in part.path)):
             file.use(part.line, signs.TASK)
     tasks: list[SourceTask] = []
-    for place, (id, title, entry) in enumerate(_named(top) or _worded(top) or steps):
+    for place, (id, title, entry) in enumerate(_named(top) if top else steps):
         words, after = title if top else title.replace("**", "").strip("* "), (place - 1,) if place else ()
         task = file.task(entry, id, words, entry.place if top else "", after, ORDER)
         tasks.append(replace(task, done=task.done or _is_summed_up(near(f"tasks/{id}-SUMMARY.md"))))
@@ -59,21 +59,19 @@ def _checklist(file: SourceFile, near: Near) -> SourcePlan:
     return SourcePlan(CHECKLIST.kind, file.path, title, title, tuple(tasks))
 
 
-def _named(top: list[Entry]) -> list[tuple[str, str, Entry]]:
-    """Return (id, title, entry) of items that all begin with ids of their own, such as `**T01: Title**`; else none."""
-    named = [(match, item) for item in top if (match := _OWN_ID.match(item.text)) is not None]
-    rows = [(match[1], match[2].replace("**", ""), item) for match, item in named]
-    return rows if len({id for id, _, _ in rows}) == len(top) else []
+def _named(top: list[Entry]) -> Iterator[tuple[str, str, Entry]]:
+    """Yield (id, title, entry). An id is the item's own, as in `**T01: Title**`, or made of its words.
 
-
-def _worded(top: list[Entry]) -> list[tuple[str, str, Entry]]:
-    """Return (id, title, entry) with ids of words, which items keep when they move; equal ones have their heading's."""
-    counts = Counter(signs.id_of_words(item.text) for item in top)
-    names = ((item, signs.id_of_words(item.text)) for item in top)
-    return [
-        (f"{signs.id_of_words(item.path[-1].text)}-{name}" if counts[name] > 1 and item.path else name, item.text, item)
-        for item, name in names
-    ]
+    So an item that moves keeps its id. Those of equal words begin with their heading.
+    """
+    own, words = [_OWN_ID.match(item.text) for item in top], [signs.id_of_words(item.text) for item in top]
+    times, repeated = Counter(match[1] for match in own if match), Counter(words)
+    for item, match, name in zip(top, own, words, strict=True):
+        if match is not None and times[match[1]] == 1:
+            yield match[1], match[2].replace("**", "") if len(times) == len(top) else item.text, item
+        else:
+            above = f"{signs.id_of_words(item.path[-1].text)}-" if repeated[name] > 1 and item.path else ""
+            yield f"{above}{name}", item.text, item
 
 
 def _steps(file: SourceFile) -> list[tuple[str, str, Entry]]:

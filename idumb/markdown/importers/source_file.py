@@ -21,6 +21,8 @@ from idumb.markdown.syntax.outline import Entry, Outline
 from idumb.markdown.syntax.source import Source
 from idumb.markdown.syntax.tree import Node, is_list, is_map
 
+_TASKS = re.compile(r"^</?tasks>[ \t]*$", re.MULTILINE)  # GSD 2 writes them around boxes, which HTML would hide
+
 
 class SourceFile:
     """A text with its path. Readers say by line which signs they used, and `unread` lists the others.
@@ -50,7 +52,8 @@ class SourceFile:
 
     @cached_property
     def outline(self) -> Outline:
-        return outline.read(self.source, self.front.last)
+        text = _TASKS.sub(lambda tag: " " * len(tag[0]), self.text)
+        return outline.read(Source(text, self.path), self.front.last)
 
     def note(self, line: int, text: str) -> None:
         self.notes.append((self.path, line, text))
