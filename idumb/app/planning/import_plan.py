@@ -167,11 +167,8 @@ def _updated(services: Services, request: Request, source: SourcePlan, earlier: 
     plan = earlier.plan
     where = phase_context.locate(services, plan.phase)
     if request.phase is not None and not services.plans.same_phase(request.phase, plan.phase):
-        raise Refusal(
-            "import.elsewhere",
-            f"{source.path} was imported as {plan.path}, which is not in phase {request.phase}.",
-            hint=f"idumb import {shlex.quote(request.path)} updates that plan",
-        )
+        why = f"{source.path} was imported as {plan.path}, which is not in phase {request.phase}."
+        raise Refusal("import.elsewhere", why, hint=f"idumb import {shlex.quote(request.path)} updates that plan")
     own = {current.id: id for id, current in imported.pairs(plan, source).items()}
     target = _target(services, where, plan.plan, source, own)
     state = run_lookup.latest_run(services, plan.phase)
@@ -191,8 +188,8 @@ def _updated(services: Services, request: Request, source: SourcePlan, earlier: 
         Choice("yes", "write it", "the file changes as shown", agreeing), "write nothing", "nothing changes",
     )  # fmt: skip
     if not request.yes:
-        words, details = "Nothing was written: the change needs your confirmation.", {"diff": data["diff"]}
-        details["command"] = agreeing
+        words = "Nothing was written: the change needs your confirmation."
+        details = {"diff": data["diff"], "command": agreeing}
         actions.require_yes(services, question, Refusal("import.not-confirmed", words, details=details))
     ways = [Action.of("check-plan", plan.phase)]
     if state is None:
@@ -214,11 +211,8 @@ def _write(services: Services, plan: Plan, before: str, text: str) -> None:
     """Write the changed plan. A run that cannot adopt it, because something must be added first, waits for `amend`."""
     with operation.recorded(services, "import"):
         if services.plans.read(plan.path) != _bytes(before):
-            raise Refusal(
-                "import.changed",
-                f"{plan.path} changed while you were asked; nothing was written.",
-                hint=same_command(services),
-            )
+            why = f"{plan.path} changed while you were asked; nothing was written."
+            raise Refusal("import.changed", why, hint=same_command(services))
         write_forced(services, plan.path, text)
 
 

@@ -177,10 +177,8 @@ def _spec_kitty(file: SourceFile, near: Near) -> SourcePlan:
             task, lane = own.pop(bare_id(id), None), lanes.get(bare_id(id), "")
             tasks.append(_section(file, heading, id, match[3].strip("* ") or id, task, lane))
     tasks += own.values()
-    known, last = (
-        {bare_id(task.id) for task in tasks},
-        {id: line for id, event, _, line in events if "to_lane" in event},
-    )
+    known = {bare_id(task.id) for task in tasks}
+    last = {id: line for id, event, _, line in events if "to_lane" in event}
     for id, event, log, line in events:
         lane = lanes.get(id, "")
         if "to_lane" not in event and lane not in _DONE and id in known:
