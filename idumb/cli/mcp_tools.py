@@ -203,13 +203,9 @@ async def call_tool(session: Session, name: str, given: Mapping[str, Any]) -> An
         texts = {word: told[word] for word in wanted if isinstance(told.get(word), str) and word not in unfit}
         call = _tool(name, {**least, **texts})
         return _refused("mcp", "session.bad-call", f"{name} was not called: {'; '.join(wrong)}.", [call])
-    return await tool(**{word: _as_text(value) for word, value in told.items()})
-
-
-def _as_text(value: str | float) -> str:
-    """Return a text or a number as an argument. Some clients write a whole number as `1.0`."""
-    whole = isinstance(value, float) and value.is_integer()
-    return value if isinstance(value, str) else json.dumps(int(value) if whole else value)
+    # Some clients write a whole number as 1.0.
+    texts = {word: v if isinstance(v, str) else json.dumps(v).removesuffix(".0") for word, v in told.items()}
+    return await tool(**texts)
 
 
 def _is_fit(value: Any) -> bool:

@@ -133,6 +133,15 @@ def test_two_folders_with_unusual_names_are_both_named_and_a_usual_one_wins(proj
     assert [row["state"] for row in project.quick("status", "--json").data["phases"]] == ["ready"]
 
 
+def test_another_name_with_the_number_of_a_phase_never_says_that_its_plan_is_missing(project: Project) -> None:
+    """The command that restores a missing plan would replace the present one."""
+    project.plan([making("T1-01", "a.txt")], folder="01-usual")
+    assert project.execute().code == 0
+    for name in ("1 ", "01-older-name"):
+        assert project.quick("check-plan", name, "--json").data["folder"] == ".planning/phases/01-usual"
+        assert project.quick("next", name, "--json").data["phase"] == "1"
+
+
 def test_a_phase_whose_plan_has_errors_is_not_ready(project: Project) -> None:
     """R-PLAN-11, R-OPS-2: whether its format, its graph or a check says so."""
     for wrong in ("- **Builder:** nobody\n", "- **Builde:** x\n", "- **Depends on:** T1-09\n"):

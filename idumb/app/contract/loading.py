@@ -69,10 +69,13 @@ def _drafts(parsed: Iterable[tuple[str, ParsedPlan]]) -> tuple[Plan, ...]:
 
 
 def _folder(plans: PlanningFolder, phase: str) -> str:
-    """The folder of a phase. InputError `phase.no-plan` if only the roadmap names the phase."""
+    """The folder of a phase, also by its number alone. InputError `phase.no-plan` if only the roadmap has it."""
     try:
         return plans.phase_folder(phase)
     except InputError as problem:
+        named = next((folder for number, folder in plans.phases() if plans.same_phase(number, phase)), None)
+        if named is not None and problem.code == "phase.not-found":
+            return named
         roadmap_number = next((p.number for p in plans.roadmap() if plans.same_phase(p.number, phase)), None)
         if problem.code != "phase.not-found" or roadmap_number is None:
             raise
@@ -104,9 +107,6 @@ def _no_plan(folder: str, notes: Sequence[Finding] = ()) -> InputError:
 _BY_PATH = Choice("name", "use its path from the repository's root", "its steps are read; nothing runs")
 
 
-_PLAN_GONE = ("phase.no-plan", "phase.not-found")
-
-
 def load_phase(services: Services, phase: str, *, or_locked: bool = False) -> Loaded:
     """Load the plans of a phase, with links and repositories. If the plan of a run is missing, the hint restores it.
 
@@ -115,7 +115,8 @@ def load_phase(services: Services, phase: str, *, or_locked: bool = False) -> Lo
     try:
         loaded = load_present(services, phase)
     except InputError as problem:
-        state = run_lookup.newest_run(services, phase) if problem.code in _PLAN_GONE else None
+        is_gone = problem.code in ("phase.no-plan", "phase.not-found")
+        state = run_lookup.newest_run(services, phase) if is_gone else None
         if state is not None and or_locked:
             return load_locked(services, state)
         kept = "" if state is None else restore_commands(services, state)
