@@ -84,8 +84,7 @@ def _unfinished(services: Services) -> Iterator[str]:
 
 def _settings(services: Services) -> Sequence[Setting]:
     user, project = single_settings.user_path(), os.path.join(services.root, configuration.PATH)
-    files = ((project, configuration.PATH), (user, user))
-    data = (configuration.data_of(path, shown, CONFIG) for path, shown in files)
+    data = (configuration.data_of(*place, CONFIG) for place in ((project, configuration.PATH), (user, user)))
     return tuple(single_settings.overridden(single_settings.every(*data)))
 
 

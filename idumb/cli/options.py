@@ -102,10 +102,10 @@ def _call(path: str, values: dict[str, Any]) -> Result:
     return use_case(**values)
 
 
-def _is_text(value: object) -> bool:
+def is_text(value: object) -> bool:
     """Return whether the texts of a value are UTF-8; only the name of a file may have other bytes."""
     if isinstance(value, tuple):
-        return all(map(_is_text, value))
+        return all(map(is_text, value))
     return not isinstance(value, str) or value.encode("utf-8", "replace").decode() == value
 
 
@@ -118,7 +118,7 @@ def _require_values(context: click.Context) -> None:
     """Refuse bytes that are no text, empty names, two views, and an option as the value of another: `--why --json`."""
     for param in context.command.params:
         value, name = context.params.get(param.name or ""), str(param.name)
-        if not (param.metavar in _PATHS or name == "path" or _is_text(value)):
+        if not (param.metavar in _PATHS or name == "path" or is_text(value)):
             raise click.BadParameter("it is not UTF-8.", context, param)
         if (param.metavar or name.upper()) in _NAMES and "" in (value if isinstance(value, tuple) else (value,)):
             raise click.BadParameter("it is empty.", context, param)

@@ -28,6 +28,8 @@ plan_command = options.Group(
 def _new_tasks(_context: click.Context, _option: click.Parameter, rows: tuple[tuple[str, str, str], ...]) -> Any:
     from idumb.domain.plans.new_task import NewTask
 
+    if not options.is_text(rows):
+        raise click.BadParameter("it is not UTF-8.")
     return tuple(NewTask(*row) for row in rows)
 
 
