@@ -82,8 +82,9 @@ def test_a_commit_that_git_refuses_is_reported_with_its_step(project: Project) -
 def test_a_refusal_states_what_is_blocked_and_each_choice_works(project: Project) -> None:
     """R-ASK-1: `Answer.error` looks for the fields; here each command of a choice is run as it is printed."""
     project.plan([making("T1-01", "a.txt")])
-    approval = project.approval()
-    for path, code in (("a.txt", "task.dirty-path"), (".git/MERGE_HEAD", "git.merge-in-progress")):
+    approval, in_the_way = project.approval(), "task.dirty-path"
+    # A folder where the task makes a file stops it before its builder, too.
+    for path, code in (("a.txt", in_the_way), (".git/MERGE_HEAD", "git.merge-in-progress"), ("a.txt/mine", in_the_way)):
         place = project.repo.write(path, f"{project.repo.head()}\n")
         answer = project.json("execute-phase", "1", "--approve", approval)
         assert answer.error["code"] == code

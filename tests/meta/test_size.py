@@ -7,7 +7,7 @@ from tests.meta import size
 BUDGETS = {
     "domain": 7_923,
     "markdown": 6_414,
-    "app, engine rooms": 6_870,
+    "app, engine rooms": 6_871,
     "app, use cases": 7_824,
     "composition": 676,
     "cli, views": 4_192,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 63_997
+TESTS = 63_998
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -116,7 +116,7 @@ def _uncommitted(context: RunContext, declared: Sequence[str]) -> tuple[str, ...
 
 
 def _ignored(context: RunContext, task: Task) -> tuple[str, ...]:
-    """Return files that the task must create but that already exist; git ignores them, so `git status` omits them."""
+    """Return files that the task must create and for which a file or folder exists that HEAD lacks, perhaps ignored."""
     services, literal = context.services, frozenset(ledger.named_paths(task.files))
     new = [c.path for c in ledger.written_claims(task.files or ()) if c.verb == "create" and c.path in literal]
     new = [path for path in new if services.files.status(path) is not None]
@@ -124,7 +124,8 @@ def _ignored(context: RunContext, task: Task) -> tuple[str, ...]:
         return ()
     trees = services.trees
     present, head = trees.scan(new), services.history.head_tree()
-    return tuple(p for p in new if trees.entry(present, p) is not None and trees.entry(head, p) is None)
+    there = (p for p in new if trees.entry(present, p) is not None or trees.is_folder(present, p))
+    return tuple(p for p in there if trees.entry(head, p) is None and not trees.is_folder(head, p))
 
 
 def ways_out(services: Services, dirty: Sequence[str]) -> str:
