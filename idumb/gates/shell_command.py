@@ -34,18 +34,6 @@ NO_PROOF = ("precondition", "setup", "rollback of ")
 _LARGEST = 1 << 22
 _HOME = ("~/", "$HOME", "${HOME")
 _VARIABLE = re.compile(r"\b[A-Z][A-Z0-9]*_[A-Z0-9_]+\b|(?<=[$'{.])[A-Z][A-Z0-9]+\b")
-_UNREACHED = re.compile(
-    r"(?i)certificate|\b(?:unknownissuer|proxy|econnrefused|enotfound|eai_again|publickey)\b|resolve host"
-)
-_REACHES = re.compile(r"(?i)proxy|cert|ca_bundle|cainfo|index_url|registry|ssh_auth")
-"""Variables by which programs reach a network."""
-_NO_REF = (
-    "bad revision",
-    "unknown revision",
-    "valid object name",
-    "no such remote",
-    "not appear to be a git repository",
-)
 _NOT_INSTALLED = re.compile(
     r"(?i)(?:no module named|cannot find (?:module|package)|command not found:)\s*['\"]?(@?[\w.-]+(?:/[\w.-]+)?)"
     r"|([\w.-]+): (?:command )?not found"
@@ -151,13 +139,9 @@ class Hints(NamedTuple):
             line = project_files.how_to_set("checkout", self.settings.checkout, {"prepare": commands})
             yield f"what is not installed there: {line}"
         yield from _off_path({program or "python" for _, program in missing}, environment, proof)
-        hidden = {*self.variables()}.difference(environment)
-        reaching = filter(_REACHES.search, hidden if _UNREACHED.search(made.output) else ())
-        if names := sorted(hidden.intersection(wanted).union(reaching)):
+        if names := sorted(wanted.intersection(self.variables())):
             line = "add what they need to `environment` in .idumb/config.yaml"
             yield f"{', '.join(names)}, which checks do not see: {line}"
-        if _has(made.output, _NO_REF):
-            yield "branches or remotes, which checks do not have: compare with HEAD, the commit before the work"
 
     def of_hook(self, words: str, root: str) -> str:
         """Return what a hook that refused with these words may need in `root`; "" if nothing is known."""
@@ -235,23 +219,12 @@ def _has(text: str, parts: Iterable[str]) -> bool:
 def _named(made: Evidence, absent: Sequence[str], searched: Sequence[str]) -> list[str]:
     """Return the paths that a failed check names; tools name a missing package or program, not its folder."""
     words = f"{made.command}\n{made.output}"
-    built = {*_built(made.output, absent)}
-    named = [path for path in absent if path in built or _names(words, path)]
+    named = [path for path in absent if _names(words, path)]
     if named or not (made.result == evidence.ERRORED or _has(made.output.lower(), _LACKING)):
         return named
     folders = searched if made.result == evidence.ERRORED else ()  # a program was not found
     likely = {path for path in absent if any(paths.is_below(folder, path) for folder in folders)}
     return [path for path in absent if path in likely or path.rpartition("/")[2] in project_files.DEPENDENCIES]
-
-
-def _built(output: str, absent: Iterable[str]) -> Iterator[str]:
-    """Yield the folders into which a package of the project is built, if a line says that it is missing."""
-    lines = "\n".join(line for line in output.splitlines() if _has(line.lower(), _MISSING))
-    for path in absent:
-        package, _, name = path.rpartition("/")
-        package = re.escape(package.rpartition("/")[2])
-        if package and re.search(rf"/{package}(?:/{re.escape(name)}/|['\"])", lines):
-            yield path
 
 
 def _names(words: str, path: str) -> bool:

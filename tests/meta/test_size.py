@@ -15,12 +15,12 @@ BUDGETS = {
     "git": 4_409,
     "store": 1_688,
     "system": 2_067,
-    "gates": 1_835,
+    "gates": 1_812,
     "agents, fake_model": 3_378,
     "the root": 25,
 }
 FILES = 391
-TESTS = 63_998
+TESTS = 63_991
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 392_387  # bytes of README.md and docs/
+PAGES = 392_352  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:
