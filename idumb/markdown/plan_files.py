@@ -61,9 +61,7 @@ class PlanningFolder:
         folders = phases.matching_folders(names, phase)
         if not folders:
             raise self._absent(phase, names)
-        if len(folders) > 1:
-            raise _ambiguous(phase, [f"{PHASES}/{name}" for name in folders])
-        return f"{PHASES}/{folders[0]}"
+        return _only(phase, [f"{PHASES}/{name}" for name in folders])
 
     def _absent(self, phase: str, names: Sequence[str]) -> InputError:
         """Return the error about a phase that no folder has, which may be the path of a file."""
@@ -78,12 +76,9 @@ class PlanningFolder:
         if is_path or not is_name:
             message = f"{phase!r} is not a valid phase name: a phase is one folder of {PHASES}."
             return InputError("phase.bad-name", message, hint=Action("roadmap"))
-        return InputError(
-            "phase.not-found",
-            f"There is no phase {phase}: {PHASES} contains {', '.join(names[:10]) if names else 'no folders'}.",
-            hint=Action("roadmap"),
-            details={"choices": [Choice("write", f"write {PHASES}/{phase}/01-PLAN.md", "it makes the phase").row()]},
-        )
+        words = f"There is no phase {phase}: {PHASES} contains {', '.join(names[:10]) if names else 'no folders'}."
+        way = Choice("write", f"write {PHASES}/{phase}/01-PLAN.md", "it makes the phase")
+        return InputError("phase.not-found", words, hint=Action("roadmap"), details={"choices": [way.row()]})
 
     def same_phase(self, name: str, other_name: str) -> bool:
         """Whether two spellings mean the same phase or step plan. Reads nothing, so neither needs to exist."""
@@ -116,13 +111,10 @@ class PlanningFolder:
     def _numbered_folder(self, phase: str, kind: NumberedPhases) -> str:
         number = kind.number_of(phase)
         folders = [folder for name, folder in self._numbered(kind) if kind.number_of(name) == number]
-        if len(folders) == 1:
-            return folders[0]
-        if folders:
-            raise _ambiguous(phase, folders)
-        raise InputError(
-            "phase.not-found", f"There is no {kind.words} {phase} in {kind.parent}.", hint=Action("status")
-        )
+        if not folders:
+            words = f"There is no {kind.words} {phase} in {kind.parent}."
+            raise InputError("phase.not-found", words, hint=Action("status"))
+        return _only(phase, folders)
 
     def plans(self, folder: str) -> tuple[tuple[str, bytes], ...]:
         """(path, bytes) of every `*PLAN.md`, sorted by name, or of the step plan that reports in this folder."""
@@ -132,15 +124,12 @@ class PlanningFolder:
             return ((steps, self.read(steps)),) if exists else ()
         return tuple((path, data) for path, data in self._named_plans(folder) if not _is_note(data))
 
-    def notes(self, folder: str) -> tuple[Finding, ...]:
-        """What to know about the files of a folder beside the errors in its plans.
+    def notes(self, folder: str) -> Iterator[Finding]:
+        """Yield what to know about the files of a folder beside the errors in its plans.
 
         Some are named as plans and are notes, without frontmatter and without anything like a task; others are plans by
         their text alone. Of some plans, GSD has written a summary.
         """
-        return tuple(self._told_of(folder))
-
-    def _told_of(self, folder: str) -> Iterator[Finding]:
         names = self._names(folder, files=True)
         for path, data in self._named_plans(folder):
             summary = f"{path.rpartition('/')[2].removesuffix('PLAN.md')}SUMMARY.md"
@@ -282,12 +271,14 @@ def _told(code: str, path: str, text: str = "", /, **words: str) -> tuple[Findin
     return source.sorted()
 
 
-def _ambiguous(phase: str, folders: Sequence[str]) -> InputError:
-    return InputError(
-        "phase.ambiguous",
-        f"Phase {phase} is ambiguous: {' and '.join(folders)}.",
-        hint="Rename one of the folders, or merge them",
-    )
+def _only(phase: str, folders: Sequence[str]) -> str:
+    if len(folders) > 1:
+        words, hint = (
+            f"Phase {phase} is ambiguous: {' and '.join(folders)}.",
+            "Rename one of the folders, or merge them",
+        )
+        raise InputError("phase.ambiguous", words, hint=hint)
+    return folders[0]
 
 
 def _unreadable(path: str, problem: OSError) -> InputError:

@@ -138,7 +138,7 @@ def load_present(services: Services, phase: str) -> Loaded:
     """Parse and assemble the plans, without links. Raises only if the phase does not exist or has no plan."""
     plans = services.plans
     folder = _folder(plans, phase)
-    sources, notes = plans.plans(folder), plans.notes(folder)
+    sources, notes = plans.plans(folder), tuple(plans.notes(folder))
     if not sources:
         raise _no_plan(folder, notes)
     parsed = [(path, plans.parse(data, path, [other for p, other in sources if p != path])) for path, data in sources]

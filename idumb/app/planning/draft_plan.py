@@ -144,12 +144,9 @@ def write(services: Services, draft: Draft) -> None:
     """Write the plan atomically. If the file exists by now, keep the draft and raise Refusal `plan.exists`."""
     if services.files.exists(draft.path):
         kept = keep(services, draft)
-        raise Refusal(
-            "plan.exists",
-            f"{draft.path} exists by now, and idumb does not overwrite a plan.",
-            hint=f"Compare it with the new plan, kept in {kept}",
-            details={"kept": kept},
-        )
+        words = f"{draft.path} exists by now, and idumb does not overwrite a plan."
+        hint = f"Compare it with the new plan, kept in {kept}"
+        raise Refusal("plan.exists", words, hint=hint, details={"kept": kept})
     write_forced(services, draft.path, draft.text)
 
 

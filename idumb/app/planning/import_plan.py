@@ -67,12 +67,9 @@ def _found(services: Services, request: Request) -> tuple[SourcePlan, Imported |
         return source, earlier
     if request.kind is None:  # a folder was named, and its file was recognized as something else
         return services.plans.source(source.path, earlier.tool, request.tag), earlier
-    raise Refusal(
-        "import.other-format",
-        f"{source.path} was imported as {earlier.tool} into {earlier.plan.path}.",
-        hint=Action.of("import", request.path),
-        details={"path": earlier.plan.path, "tool": earlier.tool},
-    )
+    words = f"{source.path} was imported as {earlier.tool} into {earlier.plan.path}."
+    details = {"path": earlier.plan.path, "tool": earlier.tool}
+    raise Refusal("import.other-format", words, hint=Action.of("import", request.path), details=details)
 
 
 def _is_moved(services: Services, earlier: Imported, source: SourcePlan) -> bool:
@@ -144,20 +141,17 @@ def _data(source: SourcePlan, target: Target, draft: Draft) -> dict[str, Any]:
     """Return the answer. People may have added the files and checks that an import lacks."""
     plan = draft.parsed.plan or draft.parsed.draft
     missing = {task.id: list(imported.missing(task)) for task in plan.tasks} if plan is not None else {}
+    own = ((target.ids[task.id], task) for task in source.tasks)
+    tasks = [
+        {"id": id, "source_id": task.id, **fields(task, "title", "done", "inferred"), "missing": missing.get(id, [])}
+        for id, task in own
+    ]
     return {
         "phase": target.phase,
         "path": draft.path,
         "kind": source.kind,
         "source": source.path,
-        "tasks": [
-            {
-                "id": target.ids[task.id],
-                "source_id": task.id,
-                **fields(task, "title", "done", "inferred"),
-                "missing": missing.get(target.ids[task.id], []),
-            }
-            for task in source.tasks
-        ],
+        "tasks": tasks,
         "unread": [{"path": name, "line": line, "text": text} for name, line, text in source.unread],
         "findings": [finding.as_dict() for finding in errors(draft.findings)],
     }

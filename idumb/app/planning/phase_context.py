@@ -93,11 +93,8 @@ def locate(services: Services, phase: str) -> PhaseLocation:
             ) from problem
         return PhaseLocation(roadmap_number, f".planning/phases/{roadmap_number}", titles[roadmap_number])
     if phase_ids.step_plan_of_reports(folder) is not None:
-        raise InputError(
-            "phase.step-plan",
-            f"{phase} is a step plan, not a phase.",
-            hint=Action.of("help", "step-plans"),
-        )
+        hint = Action.of("help", "step-plans")
+        raise InputError("phase.step-plan", f"{phase} is a step plan, not a phase.", hint=hint)
     number = next((n for n, known in services.plans.phases() if known == folder), phase)
     roadmap_number = next((n for n in titles if services.plans.same_phase(n, number)), None)
     return PhaseLocation(number, folder, titles[roadmap_number] if roadmap_number else "")
@@ -143,11 +140,8 @@ def add_phase(services: Services, title: str, goal: str, after: str | None = Non
         raise InputError("roadmap.no-title", "A phase needs a title.", hint=Action("roadmap", options))
     predecessor = None if after is None else locate(services, after).phase
     if predecessor is not None and any(_NUMBER.fullmatch(part) is None for part in predecessor.split(".")):
-        raise InputError(
-            "roadmap.no-number",
-            f"Phase {predecessor} is not numbered like a roadmap phase, so no phase can follow it.",
-            hint=Action("roadmap"),
-        )
+        words = f"Phase {predecessor} is not numbered like a roadmap phase, so no phase can follow it."
+        raise InputError("roadmap.no-number", words, hint=Action("roadmap"))
     with operation.recorded(services, "roadmap"):
         number = next_number(services)
         if predecessor is not None:

@@ -159,23 +159,14 @@ def _require_open(context: PhaseContext, answers: Mapping[str, str]) -> None:
     by_id = {q.id: q for q in context.questions}
     for id, answer in answers.items():
         if id not in by_id:
-            raise InputError(
-                "question.unknown",
-                f"Phase {phase} has no question {id}; its questions: {', '.join(by_id) or 'none yet'}.",
-                hint=Action.of("plan", "discuss", phase),
-            )
+            words = f"Phase {phase} has no question {id}; its questions: {', '.join(by_id) or 'none yet'}."
+            raise InputError("question.unknown", words, hint=Action.of("plan", "discuss", phase))
         if by_id[id].answer:
-            raise Refusal(
-                "question.answered",
-                f"{id} is already answered, and idumb does not overwrite an answer.",
-                hint=f"Change the answer in {path}",
-            )
+            words = f"{id} is already answered, and idumb does not overwrite an answer."
+            raise Refusal("question.answered", words, hint=f"Change the answer in {path}")
         if not wording.as_markdown(answer).strip():
-            raise InputError(
-                "question.no-answer",
-                f"The answer to {id} is empty.",
-                hint=Action.of("plan", "discuss", phase, "--answer", f"{id}=TEXT"),
-            )
+            again = Action.of("plan", "discuss", phase, "--answer", f"{id}=TEXT")
+            raise InputError("question.no-answer", f"The answer to {id} is empty.", hint=again)
 
 
 def _new_questions(

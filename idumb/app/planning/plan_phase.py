@@ -93,11 +93,8 @@ def _gaps(services: Services, where: PhaseLocation) -> str:
     path = where.path("VERIFICATION")
     text = services.files.read(path)
     if text is None:
-        raise Refusal(
-            "plan.no-verification",
-            f"Phase {where.phase} is not verified: {path} does not exist, so its gaps are unknown.",
-            hint=Action.of("verify-work", where.phase),
-        )
+        words = f"Phase {where.phase} is not verified: {path} does not exist, so its gaps are unknown."
+        raise Refusal("plan.no-verification", words, hint=Action.of("verify-work", where.phase))
     if (services.plans.recorded(where.folder, "VERIFICATION") or {}).get("status") == draft_plan.CLOSED:
         raise Refusal("plan.no-gaps", f"Phase {where.phase} has no gaps, according to {path}.", hint=Action("next"))
     return text

@@ -187,11 +187,8 @@ def paths_in(text: str) -> tuple[str, ...]:
     if "`" not in text and "/" not in text:
         return ()
     words = (word for word in text.split() if "/" in word or "`" in word)
-    found = (
-        paths.PLACE_IN_FILE.sub("", (match[1] or match[2]).rstrip(".,;:)")).removeprefix("./")
-        for word in words
-        for match in _PATH.finditer(word)
-    )
+    named = (match[1] or match[2] for word in words for match in _PATH.finditer(word))
+    found = (paths.PLACE_IN_FILE.sub("", each.rstrip(".,;:)")).removeprefix("./") for each in named)
     return tuple(dict.fromkeys(filter(_is_file, found)))
 
 

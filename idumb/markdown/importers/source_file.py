@@ -187,9 +187,7 @@ class Sources:
 
     def near(self, folder: str) -> Near:
         """Return a function that opens the files beside one in a folder."""
-        return lambda pattern: [
-            self.open(n) for n in sorted(self.files) if fnmatch.fnmatchcase(n, f"{folder}{pattern}")
-        ]
+        return lambda pattern: [self.open(n) for n in sorted(self.files) if fnmatch.fnmatchcase(n, folder + pattern)]
 
 
 # Front matter; these tools do not write YAML strictly

@@ -34,9 +34,8 @@ _USUAL = ("to do", "in progress", "done")
 
 def _is_backlog(file: SourceFile) -> bool:
     marked = re.search(r"<!-- (?:AC|SECTION:\w+):BEGIN -->", file.text) is not None
-    return file.front.has("id", "title", "status") and (
-        marked or any(map(file.front.has, ("assignee", "labels", "created_date")))
-    )
+    is_usual = marked or any(map(file.front.has, ("assignee", "labels", "created_date")))
+    return is_usual and file.front.has("id", "title", "status")
 
 
 def _backlog(file: SourceFile, near: Near) -> SourcePlan:
@@ -142,9 +141,8 @@ _READ = ("status", "dependencies")
 
 
 def _is_task_master(file: SourceFile) -> bool:
-    return (file.text.lstrip().startswith("{") or file.path.endswith(".json")) and re.search(
-        r'"tasks"\s*:\s*\[', file.text
-    ) is not None
+    is_json = file.text.lstrip().startswith("{") or file.path.endswith(".json")
+    return is_json and re.search(r'"tasks"\s*:\s*\[', file.text) is not None
 
 
 def task_master(file: SourceFile, _near: Near, tag: str = "") -> SourcePlan:

@@ -60,17 +60,10 @@ def _amend(data: bytes, path: str, change: Amendment) -> bytes:
         if reparsed.plan is not None and _as_meant(plan, reparsed.plan, change):
             return edited
         if reparsed.plan is None and change.kind == amendment.ADD:
-            raise InputError(
-                "amend.task-invalid",
-                f"The new task for {path} is not valid.",
-                findings=errors(reparsed.findings),
-                hint=Action.of("help", "plan-format"),
-            )
-    raise InputError(
-        "amend.cannot-write",
-        f"This change cannot be written to {path} without changing something else.",
-        hint=way,
-    )
+            words, hint = f"The new task for {path} is not valid.", Action.of("help", "plan-format")
+            raise InputError("amend.task-invalid", words, findings=errors(reparsed.findings), hint=hint)
+    words = f"This change cannot be written to {path} without changing something else."
+    raise InputError("amend.cannot-write", words, hint=way)
 
 
 def _candidates(text: str, plan: Plan, change: Amendment) -> Iterator[str]:
@@ -175,12 +168,8 @@ def _new_field(text: str, task: Task, line: str) -> Iterator[str]:
 
 def _dropped(text: str, task: Task, dependency: str) -> Iterator[str]:
     if dependency not in task.depends_on:
-        raise InputError(
-            "amend.no-dependency",
-            f"{task.id} does not depend on {dependency}.",
-            hint=Action.of("show", task.id),
-            details={"task": task.id},
-        )
+        words, hint = f"{task.id} does not depend on {dependency}.", Action.of("show", task.id)
+        raise InputError("amend.no-dependency", words, hint=hint, details={"task": task.id})
     remaining = [id for id in task.depends_on if id != dependency]
     yield from _replaced(text, task.spans["depends_on"], remaining, f"[{', '.join(remaining)}]")
 

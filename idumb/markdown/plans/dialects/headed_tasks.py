@@ -73,11 +73,9 @@ def like_task(title: str) -> bool:
 
 def _named(title: str, level: int, *, in_tasks: bool) -> tuple[str, str] | None:
     """Return id and title of a task heading."""
-    match = _NAMED.fullmatch(title) or _ID.fullmatch(title)
-    if match and level > 1:
-        return match[1], match[2]
-    numbered = _NUMBERED.fullmatch(title) if in_tasks and level > 2 else None
-    return (numbered[1], numbered[2]) if numbered else None
+    match = (_NAMED.fullmatch(title) or _ID.fullmatch(title)) if level > 1 else None
+    match = match or (_NUMBERED.fullmatch(title) if in_tasks and level > 2 else None)
+    return (match[1], match[2]) if match else None
 
 
 def _task(rows: list[Line], id: str, title: str, source: Source) -> ForeignTask:
@@ -304,15 +302,13 @@ def _criterion(words: str, at: int, source: Source) -> Criterion:
 
 def _depends_on(draft: ForeignTask, part: Piece, source: Source) -> None:
     text = foreign_task.flat(part.text).strip("[]` ")
-    unread = False
-    none = text.casefold().rstrip(".") in ("none", "nothing", "n/a", "-", "—", "")
+    draft.in_order, none = False, text.casefold().rstrip(".") in ("none", "nothing", "n/a", "-", "—", "")
     for match in () if none else re.finditer(r"[^,;]+", part.text.rstrip()):
         word = foreign_task.ITEM.sub("", match[0].strip(), count=1).strip("[]`\"'* .")
         id = _AN_ID.fullmatch(word)
         at = part.at + match.start()
         if id is None:
             source.report("dialect.unread-dependency", at, foreign_task.flat(match[0]), field="Depends on", what="task")
-            unread = True
+            draft.in_order = True
         else:
             draft.depends_on.append(Piece(id[1], at))
-    draft.in_order = unread

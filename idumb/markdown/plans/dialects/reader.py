@@ -54,12 +54,9 @@ def _plan(data: bytes, path: str, dialect: str, head: _Head, source: Source) -> 
     begin = source.starts[head.end_line] if head.end_line < len(source.starts) else len(source.text)
     tasks, texts = _tasks(Piece(source.text[begin:], begin), head.end_line, source)
     if not tasks:
-        source.report(
-            "plan.no-tasks",
-            begin if begin < len(source.text) else 0,
-            accepted='<task type="auto"> … </task>, or headings such as ### Task 1: Title',
-            fix="write its tasks in one of these forms, or convert it: idumb import PATH",
-        )
+        accepted = '<task type="auto"> … </task>, or headings such as ### Task 1: Title'
+        fix = "write its tasks in one of these forms, or convert it: idumb import PATH"
+        source.report("plan.no-tasks", begin if begin < len(source.text) else 0, accepted=accepted, fix=fix)
     objective = head.texts.get("objective") or next((foreign_task.block(t) for t, _ in texts.get("objective", ())), "")
     title = head.texts.get("title") or _heading(source, head.end_line) or _first_line(objective) or f"Plan {plan}"
     blocks = ((name, foreign_task.block(text)) for name in _SHARED for text, _ in texts.get(name, ()))
