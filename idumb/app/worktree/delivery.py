@@ -10,13 +10,13 @@ from collections.abc import Collection, Sequence
 
 from msgspec.structs import replace
 
-from idumb.app.core import actions, questions
+from idumb.app.core import questions
 from idumb.app.core.attempt import Attempt
 from idumb.app.core.run_context import RunContext
 from idumb.app.core.services import Services, kept_at
 from idumb.app.ports import Conflict
 from idumb.domain import wording
-from idumb.domain.action import Action, Choice, Decision
+from idumb.domain.action import Action, Decision
 from idumb.domain.errors import Refusal
 from idumb.domain.runs.run import RunState, TaskState
 
@@ -137,17 +137,12 @@ def before_taking(services: Services, task: TaskState, snapshot: str) -> str:
 
 
 def _changed(task: str, paths: list[str]) -> Refusal:
-    take = Choice(
-        "take",
-        "keep your version of them, and take the rest",
-        "what you did not change is written here, and idumb submit judges all of it",
-        Action.of("take", task),
-    )
+    take = Action.of("take", task)
     return Refusal(
         "task.changed-since",
         f"{task} was built from other files: these have changed here since: {wording.listed(paths)}",
-        hint=take.command,
-        details={"paths": paths, "task": task, "choices": actions.choice_rows((take,))},
+        hint=f"{take} keeps your version of them and takes the rest, which idumb submit then judges",
+        details={"paths": paths, "task": task},
     )
 
 
