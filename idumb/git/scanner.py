@@ -170,7 +170,8 @@ class Scanner:
             largest = os.fsdecode(self._at(max(sizes, key=lambda path: sizes[path], default=b"")))
             disk.require_room(sizes.values(), self._store.common_dir, largest)
         if self._is_first and self._tracking is None:
-            changed |= self._touched()
+            # git would read a file of which only the time differs again in each scan.
+            changed |= {*_rows(self._folder.required(["diff-files", "-z", "--name-only", "--ignore-submodules=all"]))}
         if changed:
             self._tree = ""
             self._update(changed)
@@ -276,10 +277,6 @@ class Scanner:
         ignored -= self._tracked_ignored | changed
         if stale := [path for path in ignored if not any((path + b"/").startswith(name + b"/") for name in also)]:
             self._drop(stale)
-
-    def _touched(self) -> set[bytes]:
-        """Return what differs from our index, if only in its time: git would read such a file again in each scan."""
-        return {*_rows(self._folder.required(["diff-files", "-z", "--name-only", "--ignore-submodules=all"]))}
 
     def _update(self, paths: set[bytes]) -> None:
         """Give our index the present state of these paths; leave out those that git refuses, with the reason."""

@@ -12,7 +12,7 @@ BUDGETS = {
     "composition": 676,
     "cli, views": 4_192,
     "see and steer": 1_907,
-    "git": 4_409,
+    "git": 4_407,
     "store": 1_688,
     "system": 2_067,
     "gates": 1_812,
