@@ -23,6 +23,7 @@ from idumb.domain import agent, outcome
 from idumb.domain.action import Action
 from idumb.domain.plans.phase_ids import WORKFLOW_RUNS
 
+NOT_PREPARED = "not-prepared"
 """No check could run, because a command of `checkout.prepare` failed."""
 GATE_ERROR = "gate-error"
 """A gate could not judge the work: it has an error, had too little time, or knows no command to run."""
@@ -84,6 +85,8 @@ KINDS: Mapping[str, Kind] = {
                                   counts=False),
     agent.OVER_BUDGET: Kind(SYSTEM, "reached its budget",
                             f"Add credit with its provider, or raise the ceiling in {_CONFIG}", stops=True),
+    NOT_PREPARED: Kind(SYSTEM, "A command of `checkout.prepare` failed", f"Correct it in {_CONFIG}",
+                       stops=True, again=CONFIGURATION),
     GATE_ERROR: Kind(SYSTEM, "A gate could not judge the work", f"Correct `gates` of {_CONFIG} as its evidence says",
                      stops=True, again=CONFIGURATION),
     PASSED_BEFORE: Kind(PERMANENT, "A check passed before the work",

@@ -42,8 +42,8 @@ def require_prepared(result: Evidence) -> None:
     raise Refusal(
         "checkout.prepare",
         f"No check could run, because `{result.command}` (checkout.prepare) failed: {how}\n{output}".rstrip(),
-        hint="Correct checkout.prepare in .idumb/config.yaml, or the files that it reads, then run the command again; "
-        "if it needs your HOME, set checks.home to user",
+        hint="Correct checkout.prepare in .idumb/config.yaml, or the files that it reads; if it needs your HOME, set "
+        "checks.home to user",
         details={"command": result.command, "output": output},
     )
 

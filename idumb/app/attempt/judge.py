@@ -14,6 +14,7 @@ from idumb.app.worktree import preconditions, task_base
 from idumb.domain import agent, contract, failures, outcome, wording
 from idumb.domain import paths as path_rules
 from idumb.domain.action import Decision
+from idumb.domain.errors import Refusal
 from idumb.domain.failures import FailureMessage
 from idumb.domain.plans.plan import CHANGED, HUMAN, STEPS, Task
 from idumb.domain.proof import evidence, gate, gate_table, ledger
@@ -45,8 +46,7 @@ def run_checks(context: RunContext, attempt: Attempt) -> Attempt:
     """Prove the work by checks, gates and the validator."""
     head = context.services.history.head().commit
     proven = _tree_to_prove(context, attempt, head)
-    attempt = task_checks.run_controls(context, replace(attempt, proven=proven, judged_on=head))
-    checked = _checked(context, attempt, attempt.proven or attempt.candidate)
+    attempt, checked = _prove_tree(context, replace(attempt, proven=proven, judged_on=head))
     if attempt.outcome is not None:
         return attempt
     proofs = [*checked, *gate_evidence(context, attempt, checked)]
@@ -66,6 +66,22 @@ def run_checks(context: RunContext, attempt: Attempt) -> Attempt:
     return _require_strict_evidence(context, replace(attempt, evidence=(*attempt.evidence, *proofs)))
 
 
+def _prove_tree(context: RunContext, attempt: Attempt) -> tuple[Attempt, Sequence[Evidence]]:
+    """Run the checks on the tree to prove; return the attempt and their evidence.
+
+    The attempt has ended if no check could run, or if a check proves nothing about the work.
+    """
+    attempt = task_checks.run_controls(context, attempt)
+    try:
+        return attempt, _checked(context, attempt, attempt.proven or attempt.candidate)
+    except Refusal as refusal:
+        if refusal.code != NOT_PREPARED:
+            raise
+        again = f"idumb execute-phase {context.contract.phase}"
+        unprepared = FailureMessage(failures.NOT_PREPARED, refusal.message, str(refusal.hint), again)
+        return replace(attempt, failure=unprepared).ended(outcome.ERRORED, unprepared.message), ()
+
+
 def _checked(context: RunContext, attempt: Attempt, tree: str) -> Sequence[Evidence]:
     """Run the checks of an attempt on a tree; their evidence says what makes it weaker, and what broke an invariant."""
     checked = _with_places_of_machine(context, attempt, [*task_checks.check_after(context, attempt, tree)])
@@ -73,6 +89,10 @@ def _checked(context: RunContext, attempt: Attempt, tree: str) -> Sequence[Evide
         context.services, context.checks, context.state, checked, attempt.task.id, attempt.base
     )
     return task_checks.with_controls(attempt, checked)
+
+
+NOT_PREPARED = "checkout.prepare"
+"""The code of a refusal: no check could run, because a command that installs what they need failed."""
 
 
 def _with_places_of_machine(context: RunContext, attempt: Attempt, checked: Sequence[Evidence]) -> Sequence[Evidence]:

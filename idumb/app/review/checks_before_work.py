@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
-from idumb.app.attempt import task_checks
+from idumb.app.attempt import judge, task_checks
 from idumb.app.consent import phase_grants
 from idumb.app.core import run_lookup, schedule
 from idumb.app.core.services import Checks, Services
@@ -81,7 +81,7 @@ def _result(checks: Checks, subject: str, command: str, tree: str) -> str:
     try:
         return checks.command(subject, "", command, tree=tree).result
     except Refusal as refusal:
-        if refusal.code != "checkout.prepare":
+        if refusal.code != judge.NOT_PREPARED:
             raise
         return evidence.ERRORED  # before the work, the files may be missing from which checkout.prepare installs
 
