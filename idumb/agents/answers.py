@@ -59,9 +59,11 @@ class Ending(NamedTuple):
 def failed(message: str, failure: str | None) -> Ending:
     """Return how work ended that something else than the work failed, if `failure` is known.
 
-    Without a cause that another attempt would meet again, it is an attempt like any other.
+    Without a cause that another attempt would meet again, it is an attempt like any other, and so is one whose budget
+    was spent: the next one goes on with its work.
     """
-    return Ending(outcome.ERRORED if failures.kind(failure).stops else outcome.FAILED, message, failure)
+    errored = failures.kind(failure).stops and failure != agent.OVER_BUDGET
+    return Ending(outcome.ERRORED if errored else outcome.FAILED, message, failure)
 
 
 def ending(role: str, text: str) -> Ending:

@@ -139,7 +139,7 @@ BEGUN = f"echo '{json.dumps({'type': 'system', 'subtype': 'init', 'session_id': 
             agent.CONTEXT_EXHAUSTED,
             "Prompt is too long",
         ),
-        (says(is_error=True, subtype="error_max_budget_usd"), outcome.ERRORED, agent.OVER_BUDGET, ""),
+        (says(is_error=True, subtype="error_max_budget_usd"), outcome.FAILED, agent.OVER_BUDGET, ""),
         (says(is_error=True, result="no idea"), outcome.FAILED, None, "no idea"),
         (says(is_error=True, result="what", api_error_status=404), outcome.FAILED, agent.MALFORMED, "what"),
         (says() + "; exit 3", outcome.FAILED, None, "exit 3"),
