@@ -89,6 +89,12 @@ def test_an_unfinished_run_goes_on_on_another_branch_only_if_a_person_names_it(p
     assert (ended.code, ended.data["counts"]) == (0, {"completed": 2})
     assert sum(task["attempts"] for task in ended.data["tasks"]) == 2, "finished work was built again"
     assert (repo.git("rev-parse", "main"), repo.git("status", "--porcelain")) == (main, "")
+    repo.git("switch", "--quiet", "main")
+    assert "execute-phase" not in str(project.json("undo").error), "a verified run does not go on elsewhere"
+    repo.git("branch", "-m", "feature", "renamed")
+    assert "git branch -m feature" in project.json("undo").error["message"]
+    repo.git("branch", "-m", "renamed", "feature")
+    repo.git("switch", "--quiet", "feature")
     assert project.quick("rollback", "1", "--to", "start", "--yes").code == 0
 
 

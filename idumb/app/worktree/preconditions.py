@@ -104,9 +104,11 @@ def require_branch(services: Services, state: RunState) -> None:
     back = way_back(services, state)
     if back is not None:
         services.history.require_usable()
-        move = Action.of("execute-phase", state.phase, "--branch", services.history.head().branch or "NAME")
-        choice = Choice("move", "go on with the run here", "what this branch lacks of its work is asked about", move)
-        details = {"back": back, "choices": actions.choice_rows((choice,))}
+        details: dict[str, Any] = {"back": back}
+        if not state.verified and state.restoring is None:
+            move = Action.of("execute-phase", state.phase, "--branch", services.history.head().branch or "NAME")
+            words = "what this branch lacks of its work is asked about"
+            details["choices"] = actions.choice_rows((Choice("move", "go on with the run here", words, move),))
         raise Refusal("git.other-branch", f"{back.consequence}.", hint=back, details=details)
 
 
@@ -124,6 +126,7 @@ def way_back(services: Services, state: RunState) -> Action | None:
     newest = next((commit for commit in reversed(commits) if commit), state.base.commit)
     if branch is None:
         return Action.of("switch", "--detach", newest or "HEAD", consequence=words, program="git")
+    words += f". If that branch was renamed: git branch -m {shlex.quote(branch)}; if it was deleted, make it again"
     return Action.of("switch", "-c", branch, newest or "HEAD", consequence=words, program="git")
 
 
