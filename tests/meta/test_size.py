@@ -5,9 +5,9 @@ from __future__ import annotations
 from tests.meta import size
 
 BUDGETS = {
-    "domain": 7_923,
+    "domain": 7_928,
     "markdown": 6_381,
-    "app, engine rooms": 6_866,
+    "app, engine rooms": 6_880,
     "app, use cases": 7_797,
     "composition": 676,
     "cli, views": 4_192,
@@ -16,11 +16,11 @@ BUDGETS = {
     "store": 1_688,
     "system": 2_067,
     "gates": 1_812,
-    "agents, fake_model": 3_378,
+    "agents, fake_model": 3_379,
     "the root": 25,
 }
 FILES = 391
-TESTS = 63_991
+TESTS = 64_003
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -277,8 +277,8 @@ def _split(parts: Sequence[Command | Mark]) -> Iterator[_Pipe | Mark]:
 
 
 _RAN = frozenset({
-    "cancelled", "error", "errors", "fail", "failed", "failing", "pass", "passed", "passes", "passing", "rerun",
-    "subtests passed", "xfailed", "xpassed",
+    "cancelled", "error", "errors", "fail", "failed", "failing", "flaky", "pass", "passed", "passes", "passing",
+    "rerun", "subtests passed", "xfailed", "xpassed",
 })  # fmt: skip
 _SKIPPED = frozenset({"ignored", "pending", "skip", "skipped", "todo"})
 _TEST_LIKE = r"(?i)test|spec|check|verify|(?:^|/)ci(?:\W|$)"
@@ -305,11 +305,12 @@ _SUMMARIES = (
     ("cargo test", r"^ +Summary \[.*?\] +\d+ tests? run:.*$"),
     ("bun test", r"^ *\d+ pass\n(?: *\d+ (?:skip|todo|fail)\n)*"),
     ("deno test", r"^ok \| \d+ passed .*$"),
-    ("playwright", r"^  \d+ skipped\n?(?:  \d+ passed.*)?$"),
+    ("playwright", r"^  \d+ (?:flaky|passed|skipped)\b.*$"),
     (
         "the test program",
-        r"^No tests (?:executed!|were found!!!)$|^No test (?:matches|is available) .*$|^1\.\.0\b.*$|^Result: NOTESTS$",
+        r"^No tests (?:executed!|were found!!!)$|^No test (?:matches|is available) .*$|^Result: NOTESTS$",
     ),
+    ("the test program", r"\A(?![\s\S]*^ok \d)(?=[\s\S]*^1\.\.0\b)"),
 )
 """What test programs print at their end; text without counts says that no test ran. Few commands need the patterns."""
 _TOTALS = (
@@ -322,6 +323,7 @@ _TOTALS = (
     ),
     ("phpunit", r"^OK \((?P<all>\d+) tests?, \d+ assertions?\)$"),
     ("maven", r"^(?:\[\w+\] )?Tests run: (?P<all>\d+), Failures: .*, Skipped: (?P<skipped>\d+)\b.*$"),
+    ("dotnet test", r"^Total tests: (?P<all>\d+)$"),
     ("dotnet test", r"^\w+! +- Failed: .*, Skipped: +(?P<skipped>\d+), Total: +(?P<all>\d+)\b.*$"),
     ("swift test", r"(?:Executed|Test run with) (?P<all>\d+) tests?\b(?:, with (?P<skipped>\d+) tests? skipped)?"),
 )

@@ -259,6 +259,10 @@ HONEST = (
     ("bun test", " 2 pass\n 1 skip\n 0 fail\n"),
     ("deno test", "ok | 1 passed (2 steps) | 0 failed | 1 ignored (5ms)\n"),
     ("npx playwright test", "  1 skipped\n  2 passed (2.0s)\n"),
+    ("npx playwright test", "  1 flaky\n    [chromium] › a.spec.ts:3:1 › it works\n  1 skipped\n"),
+    ("npx playwright test", "  1 skipped\n  1 did not run\n  2 passed (2.0s)\n"),
+    ("prove -v t", "t/a.t .. \n1..0 # SKIP no server\nskipped: no server\nt/b.t .. \nok 1\n1..1\nok\nResult: PASS\n"),
+    ("dotnet test -v n", "No test is available in /x/Core.dll. Make sure\nTest Run Successful.\nTotal tests: 3\n"),
     # text of other programs
     ("cat last.log", PYTEST.format("no tests ran")),
     ("grep -r pytest docs", "docs/faq.md:\n" + PYTEST.format("no tests ran")),
