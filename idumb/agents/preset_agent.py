@@ -94,14 +94,18 @@ class PresetAgent(KnownProgram):
         )
 
     def _ending(self, finished: child_process.Finished, report: Report, said: str) -> Ending:
-        """Return the worst of how it ended, its exit code and its report. Without a session it has not begun."""
+        """Return the worst of how it ended, its exit code and its report. Without a session it has not begun.
+
+        A shell exits with more than 128 after a signal, which another attempt may not meet.
+        """
         if words := finished.words():
             if finished.timed_out:
                 failure = report.failure or (agent.STALL if finished.limit == "idle" else None)
                 return Ending(outcome.TIMED_OUT, _joined(words, report.error if report.failure else ""), failure)
             return Ending(outcome.FAILED, words)
         exited = f"exit {finished.exit_code}" if finished.exit_code else ""
-        if report.failure is not None or (exited and not report.session and not report.ended):
+        begun = not 0 < (finished.exit_code or 0) <= 128 or report.session or report.ended
+        if report.failure is not None or not begun:
             return answers.failed(_joined(report.error, exited), report.failure or agent.MISSING)
         if exited or report.error not in ("", said):
             return answers.failed(_joined(exited, report.error or said), None)

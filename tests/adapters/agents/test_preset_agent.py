@@ -153,6 +153,7 @@ BEGUN = f"echo '{json.dumps({'type': 'system', 'subtype': 'init', 'session_id': 
         ('echo \'{"type": "result"\'', outcome.FAILED, agent.MALFORMED, "without its final report"),
         ("echo 'connect ECONNREFUSED' >&2; exit 1", outcome.ERRORED, agent.NETWORK, "ECONNREFUSED"),
         ("kill -9 $$", outcome.FAILED, None, "signal 9"),
+        ("sh -c 'kill -11 $$'; exit $?", outcome.FAILED, None, "exit 139"),
     ],
 )
 def test_neither_exit_code_nor_last_message_alone_proves_success(
