@@ -18,7 +18,7 @@ from idumb.agents.known_agent import ROWS, KnownProgram
 from idumb.agents.program import HOME, HOMES, last_words, of_process
 from idumb.agents.workspace_files import FileProblem, WorkspaceFiles
 from idumb.app.ports import Hear
-from idumb.domain import agent, outcome, paths, wording
+from idumb.domain import agent, failures, outcome, paths, wording
 from idumb.domain.agent import BUILDER, VALIDATOR, AgentRequest, AgentResult, StepRecord, Usage
 from idumb.domain.settings import Binding
 from idumb.system import child_process
@@ -123,7 +123,8 @@ class AcpAgent(KnownProgram):
             error, kind = answers.one_line(client.last_chunk), failure_words.of_words(client.last_chunk)
         if client.stop is not None and (client.stop != "end_turn" or kind is None):
             end = _STOPS.get(client.stop, Ending(outcome.FAILED, f"it stopped: {client.stop}", agent.MALFORMED))
-            return end._replace(message=": ".join(filter(None, (end.message, said)))) if end.message else end
+            words = failures.AND_SAID.join(filter(None, (end.message, said)))
+            return end._replace(message=words) if end.message else end
         unknown = agent.MISSING if client.session is None else agent.MALFORMED
         if error is None:
             words = finished.words() or f"exit {finished.exit_code}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.meta import size
 
 BUDGETS = {
-    "domain": 7_928,
+    "domain": 7_929,
     "markdown": 6_381,
     "app, engine rooms": 6_880,
     "app, use cases": 7_797,
@@ -16,11 +16,11 @@ BUDGETS = {
     "store": 1_688,
     "system": 2_067,
     "gates": 1_812,
-    "agents, fake_model": 3_380,
+    "agents, fake_model": 3_381,
     "the root": 25,
 }
 FILES = 391
-TESTS = 64_006
+TESTS = 64_013
 
 
 def test_no_room_is_above_its_budget() -> None:

@@ -354,7 +354,7 @@ def _words_of_idle(attempt: Attempt) -> str:
     idle = missing and not attempt.changes and not any(line.rule for line in missing)
     if not idle or result is None or not agent.capabilities_of(attempt.builder).calls_model:
         return ""
-    said = wording.one_line(result.reply or result.output)
+    said = wording.one_line(result.reply or ("" if result.output.startswith("{") else result.output))
     last = said if len(said) <= _MOST_SAID else f"...{said[-_MOST_SAID:]}"
     denied = f" ({result.message})" if result.message else ""
-    return f"it changed nothing{denied}" + (f", and said: {last}" if last else "") if denied or last else ""
+    return f"it changed nothing{denied}" + (failures.AND_SAID + last if last else "") if denied or last else ""

@@ -141,7 +141,7 @@ def _finished(state: RunState, task: TaskState, event: Event) -> TaskState:
     waits = p["outcome"] == outcome.WAITING
     first = attempt.running  # later, it goes on: what it used is counted
     counted = progress.settled == (event.attempt or attempt.number)
-    failure = (p["reason"], p["left"] or "")
+    failure = (p["reason"].partition(failures.AND_SAID)[0], p["left"] or "")
     if not first and attempt.adapter == agent.HUMAN:  # it only asked: the work was done since
         _moved_last(state, task, event)
     state.guarded = replace(state.guarded, unchecked=False)

@@ -190,7 +190,12 @@ def test_claude_code_gets_any_model_id_with_the_session(tmp_path: Path) -> None:
     [
         (("stop", "max_tokens"), outcome.FAILED, agent.CONTEXT_EXHAUSTED, "context"),
         (("stop", "refusal"), outcome.FAILED, agent.DECLINED, "declined"),
-        (("say", "API Error: odd", "stop", "refusal"), outcome.FAILED, agent.DECLINED, "it declined: API Error: odd"),
+        (
+            ("say", "API Error: odd", "stop", "refusal"),
+            outcome.FAILED,
+            agent.DECLINED,
+            "it declined, and said: API Error: odd",
+        ),
         (("stop", "max_turn_requests"), outcome.FAILED, None, "limit of model requests"),
         (("stop", "whatever"), outcome.FAILED, agent.MALFORMED, "whatever"),
         (("error", "-32603", "429 Too Many Requests sk-secret"), outcome.ERRORED, agent.RATE_LIMITED, "[key]"),

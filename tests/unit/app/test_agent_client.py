@@ -181,6 +181,7 @@ def test_a_validator_with_an_unusable_answer_is_asked_again_once_but_not_in_a_st
     [
         ({}, {"reply": "Which one?\n\n- this"}, "it changed nothing, and said: Which one? - this"),
         ({}, {"message": "vetoed: a"}, "it changed nothing (vetoed: a)"),
+        ({}, {"message": "vetoed: a", "output": '{"type": "result"}'}, "it changed nothing (vetoed: a)"),
         ({}, {}, "A was declared (create) and did not change"),
         ({"A": b"text"}, {"reply": "Done."}, ""),
     ],
@@ -218,6 +219,12 @@ def test_the_same_failure_on_the_same_bytes_is_not_repeated() -> None:
     run.run()
     assert (run.calls, run.status()) == ([("A", 1), ("A", 2)], {"A": "failed"})
     assert "declined the work" in run.state.tasks["A"].reason
+
+
+def test_an_agent_that_does_nothing_twice_is_not_called_again_for_its_other_words() -> None:
+    run = EngineRun(task("A"), work=lambda request, _: AgentResult(outcome.COMPLETED, reply=f"No {request.attempt}."))
+    run.run(max_attempts=9)
+    assert run.calls == [("A", 1), ("A", 2)]
 
 
 def test_a_task_fails_after_too_many_exhausted_contexts() -> None:
