@@ -208,6 +208,7 @@ def test_a_file_that_the_user_corrected_already_stays_as_it_is(taken: Project) -
     assert (resumed.code, "idumb take T1-01" in [way["command"] for way in resumed.object["ways"]]) == (1, True)
     refused = taken.json("accept", "T1-01", "--why", "it is fine")
     assert (refused.code, refused.error["code"]) == (4, "task.changed-since")
+    assert refused.error["hint"] == "idumb take T1-01"
     took = taken.json("take", "T1-01")
     assert (took.code, "You changed a.txt since: they stay as you have them" in took.out) == (0, True)
     assert ((taken.folder / "a.txt").read_bytes(), (taken.folder / "b.txt").read_bytes()) == (b"right\n", b"two\r\n")

@@ -137,11 +137,11 @@ def before_taking(services: Services, task: TaskState, snapshot: str) -> str:
 
 
 def _changed(task: str, paths: list[str]) -> Refusal:
-    take = Action.of("take", task)
     return Refusal(
         "task.changed-since",
-        f"{task} was built from other files: these have changed here since: {wording.listed(paths)}",
-        hint=f"{take} keeps your version of them and takes the rest, which idumb submit then judges",
+        f"{task} was built from other files: these have changed here since: {wording.listed(paths)}; you can keep your "
+        "version of them and take the rest, which idumb submit then judges",
+        hint=Action.of("take", task),
         details={"paths": paths, "task": task},
     )
 
