@@ -144,7 +144,9 @@ class Hints(NamedTuple):
             yield f"{', '.join(names)}, which checks do not see: {line}"
 
     def of_hook(self, words: str, root: str) -> str:
-        """Return what a hook that refused with these words may need in `root`; "" if nothing is known."""
+        """Return what a hook may need in `root` that refused because it lacks something; "" if nothing is known."""
+        if not _has(words.lower(), _MISSING):  # `the build failed` names no folder
+            return ""
         named = _named(Evidence("hook", "", evidence.FAILED, output=words), [*self._absent(root)], self._searched())
         return self._to_provide(named) if named else ""
 

@@ -261,6 +261,18 @@ def test_a_hook_that_refuses_the_message_costs_no_further_call_and_another_form_
     assert ("feat: Task T1-01" in hooked.subjects(), calls.read_text()) == (True, "called\n")
 
 
+def test_the_words_of_a_hook_about_the_work_are_for_the_agent_also_if_they_sound_like_a_folder(
+    hooked: Project, tmp_path: Path
+) -> None:
+    calls = tmp_path / "calls"
+    hooked.repo.commit_with({".gitignore": "coverage\n"}, "what git ignores")
+    hooked.repo.write("coverage/report.txt", "60\n")
+    hooked.built_by(f"echo called >> {calls}; cat {calls} > a.txt")
+    hooked.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
+    hook(hooked, "pre-commit", "test $(wc -l < a.txt) -gt 1 || { echo the coverage is too low; exit 1; }")
+    assert (run(hooked).code, calls.read_text()) == (0, "called\n" * 2)
+
+
 @pytest.mark.nightly
 def test_a_hook_may_change_more_than_the_task_but_nothing_that_tasks_may_not(hooked: Project) -> None:
     """R-RUN-3: a hook can run what the task wrote."""

@@ -15,12 +15,12 @@ BUDGETS = {
     "git": 4_407,
     "store": 1_688,
     "system": 2_067,
-    "gates": 1_812,
+    "gates": 1_814,
     "agents, fake_model": 3_381,
     "the root": 25,
 }
 FILES = 391
-TESTS = 64_019
+TESTS = 64_031
 
 
 def test_no_room_is_above_its_budget() -> None:
