@@ -264,13 +264,16 @@ def test_a_hook_that_refuses_the_message_costs_no_further_call_and_another_form_
 def test_the_words_of_a_hook_about_the_work_are_for_the_agent_also_if_they_sound_like_a_folder(
     hooked: Project, tmp_path: Path
 ) -> None:
-    calls = tmp_path / "calls"
+    calls, runs = tmp_path / "calls", tmp_path / "runs"
     hooked.repo.commit_with({".gitignore": "coverage\n"}, "what git ignores")
     hooked.repo.write("coverage/report.txt", "60\n")
     hooked.built_by(f"echo called >> {calls}; cat {calls} > a.txt")
     hooked.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
-    hook(hooked, "pre-commit", "test $(wc -l < a.txt) -gt 1 || { echo the coverage is too low; exit 1; }")
+    low = "test $(wc -l < a.txt) -gt 1 || { echo the coverage is too low; exit 1; }"
+    hook(hooked, "pre-commit", f"test ! -e a.txt || {{ echo run >> {runs}; {low}; }}")
     assert (run(hooked).code, calls.read_text()) == (0, "called\n" * 2)
+    assert runs.read_text().startswith("run\n" * 2)
+    assert len(runs.read_text().splitlines()) <= 3, "no hook of messages was there to refuse: it ran again"
 
 
 @pytest.mark.nightly

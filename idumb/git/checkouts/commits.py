@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from idumb.git.checkouts.checkout import Checkout
     from idumb.git.open_repository import CheckedRepository
 
-_HOOKS = ("pre-commit", "prepare-commit-msg", "commit-msg", "post-commit", "reference-transaction")
+_OF_MESSAGE = ("prepare-commit-msg", "commit-msg")
+_HOOKS = ("pre-commit", *_OF_MESSAGE, "post-commit", "reference-transaction")
 _TRUE = frozenset({"true", "yes", "on", "1"})
 _BY_HOOK = 1
 """git's exit status if a hook refused; git itself fails with another one."""
@@ -71,7 +72,7 @@ class Commits:
         """Return the folder of the user's hooks; "" if it has none that a commit runs."""
         chosen = settings.get(guarded_files.HOOKS_PATH, os.path.join(self._worktree.common_dir, "hooks"))
         folder = os.path.join(self._worktree.root, os.path.expanduser(chosen))
-        return folder if any(os.access(os.path.join(folder, name), os.X_OK) for name in _HOOKS) else ""
+        return folder if _has(folder, _HOOKS) else ""
 
     def _with_hooks(
         self, tree: str, head: str | None, message: str, settings: Mapping[str, str], hooks: str
@@ -91,8 +92,8 @@ class Commits:
         silent = f"git commit ended with status {result.status}; perhaps a hook such as pre-commit refused it silently"
         said, by_hook = result.words or silent, result.status == _BY_HOOK
         left = (_left(folder) if by_hook else "") or tree
-        again = ["hook", "run", "--ignore-missing", "pre-commit"]
-        if by_hook and left == tree and git_program.with_hooks(proof.top, again, folder.variables()).status == 0:
+        perhaps, again = by_hook and _has(hooks, _OF_MESSAGE), ["hook", "run", "--ignore-missing", "pre-commit"]
+        if perhaps and left == tree and git_program.with_hooks(proof.top, again, folder.variables()).status == 0:
             words = f"{said}\n[a hook refused the message, which git.message in .idumb/config.yaml forms]"
             return CommitAttempt(None, words, tree)  # no change of the work corrects it
         return CommitAttempt(None, said, left, by_hook=by_hook)
@@ -121,6 +122,10 @@ class Commits:
             shutil.copyfile(os.path.join(proof.git_dir, name), os.path.join(folder.path, name))
         shutil.copyfile(proof.index, os.path.join(folder.path, "index"))
         return folder
+
+
+def _has(folder: str, hooks: Sequence[str]) -> bool:
+    return any(os.access(os.path.join(folder, name), os.X_OK) for name in hooks)
 
 
 def _left(folder: GitDir) -> str:
