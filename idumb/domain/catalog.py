@@ -35,7 +35,7 @@ ROWS: dict[str, Row] = {
     "plan.too-large": Row("The file is larger than {most} MiB", "shorten or split it", "a smaller file"),
     "plan.not-utf-8": Row("The file is not UTF-8: unexpected byte {byte}", "save the file as UTF-8", "UTF-8"),
     "plan.nul": Row("The file contains a NUL character", "remove it", "text"),
-    "plan.conflict": Row("A merge conflict is not resolved", "decide what stays, and remove the marks",
+    "plan.conflict": Row("A merge conflict is not resolved", "decide what stays, and remove or indent the marks",
         "no line that starts with <<<<<<< or >>>>>>>"),
     "plan.line-too-long": Row("The line is longer than 64 KiB", "break the line, or move the text into a file",
         "at most 64 KiB, except in step fences"),

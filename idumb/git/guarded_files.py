@@ -141,7 +141,7 @@ class GuardedFiles:
             files,
             {self._name(file): frozenset(rows) for file, rows in settings.items()},
             effective,
-            (*_system("gitattributes"), os.path.join(xdg, "attributes"), *named.get("core.attributesfile", ())),
+            (*of_system("gitattributes"), os.path.join(xdg, "attributes"), *named.get("core.attributesfile", ())),
             (os.path.join(xdg, "ignore"), *named.get("core.excludesfile", ())),
             tuple(folder for folder in hooks if folder not in within),
             within,
@@ -170,10 +170,10 @@ def _user_config(variables: Mapping[str, str], home: str, xdg: str) -> Iterator[
     if system:
         yield system
     elif not variables.get("GIT_CONFIG_NOSYSTEM"):
-        yield from _system("gitconfig")
+        yield from of_system("gitconfig")
 
 
-def _system(name: str) -> tuple[str, ...]:
+def of_system(name: str) -> tuple[str, ...]:
     """Return where git may read a file of the system: in `/etc`, and in `etc` next to the `bin` of its program."""
     prefix = os.path.dirname(os.path.dirname(os.path.realpath(git_program.path())))
     return tuple(dict.fromkeys((os.path.join("/etc", name), os.path.join(prefix, "etc", name))))

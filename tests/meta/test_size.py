@@ -12,7 +12,7 @@ BUDGETS = {
     "composition": 676,
     "cli, views": 4_192,
     "see and steer": 1_907,
-    "git": 4_410,
+    "git": 4_417,
     "store": 1_688,
     "system": 2_067,
     "gates": 1_814,
@@ -20,7 +20,7 @@ BUDGETS = {
     "the root": 25,
 }
 FILES = 391
-TESTS = 64_034
+TESTS = 64_038
 
 
 def test_no_room_is_above_its_budget() -> None:
@@ -46,7 +46,7 @@ def test_blank_lines_comments_and_docstrings_are_no_code() -> None:
     assert size.code_lines(code + "    return\n") == 4
 
 
-PAGES = 392_528  # bytes of README.md and docs/
+PAGES = 392_559  # bytes of README.md and docs/
 
 
 def test_readme_and_docs_are_not_above_their_budget() -> None:

@@ -9,15 +9,16 @@ import hashlib
 import os
 import re
 import shlex
+import stat
 import tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 import pygit2
 
 from idumb.domain import errors, paths
 from idumb.domain.proof.ledger import Entry
-from idumb.git import discover, disk, git_program, open_repository, path_state, tree_objects
+from idumb.git import discover, disk, git_program, guarded_files, open_repository, path_state, tree_objects
 from idumb.git.checkouts.places import Tampered
 from idumb.git.checkouts.user_git import UserGit
 from idumb.git.discover import Worktree
@@ -184,8 +185,9 @@ class TreeFiles:
     def _compare(self, tree: str) -> None:
         """Make an index that says which files have the bytes of the tree: git then writes only the others.
 
-        An index of an earlier command would say it without a look, but a program could have written it. What changed
-        just now is written too: git compares times in seconds, and would not see it change again.
+        An index of an earlier command would say it without a look, but a program could have written it. What git would
+        write in another way is written too, and what changed just now: git compares times in seconds, and would not see
+        it change again.
         """
         index = {"GIT_INDEX_FILE": os.path.join(self._folder.path, SHOWN)}
         raw, since = self._folder.raw(), clock.nanoseconds() - _SETTLED
@@ -196,8 +198,11 @@ class TreeFiles:
             return
         raw.git([*_UNFORCED, "update-index", "-q", "--refresh"], variables=index)
         top, names = os.fsencode(raw.root()), [row.partition(b"\t")[2] for row in rows]
-        young = b"".join(name + b"\0" for name in names if _changed(os.path.join(top, name)) >= since)
-        raw.required([*_UNFORCED, "update-index", "--force-remove", "-z", "--stdin"], young, variables=index)
+        bits = os.stat(index["GIT_INDEX_FILE"]).st_mode & 0o666
+        modes = (bits, bits | (bits & 0o444) >> 2)  # of files and programs, as git writes them here
+        others = (name for name in names if not _is_as_written(os.path.join(top, name), since, modes))
+        command = [*_UNFORCED, "update-index", "--force-remove", "-z", "--stdin"]
+        raw.required(command, b"".join(name + b"\0" for name in others), variables=index)
 
     def _stores_as_checked_out(self, attributes: Iterable[bytes]) -> bool:
         """Return whether git writes each file as it stores it. `attributes` are the index rows of such files."""
@@ -211,6 +216,7 @@ class TreeFiles:
         except (KeyError, ValueError, pygit2.GitError):
             return False
         texts += [data for name, data in user.files.items() if name.endswith("attributes")]
+        texts += map(guarded_files.content, guarded_files.of_system("gitattributes"))
         return not any(map(_CONVERTS.search, texts))
 
     def _check_out(self, tree: str) -> None:
@@ -325,12 +331,14 @@ class TreeFiles:
         return {path: entry for path, entry in found.items() if path not in modified}
 
 
-def _changed(place: bytes) -> int:
-    """Return when a file changed last (ns)."""
+def _is_as_written(place: bytes, since: int, modes: Collection[int]) -> bool:
+    """Return whether a file has one name and one of these modes, and has not changed since then (ns)."""
     try:
-        return os.lstat(place).st_ctime_ns
+        status = os.lstat(place)
     except OSError:
-        return 0
+        return True  # git sees that it is missing
+    is_plain = not stat.S_ISREG(status.st_mode) or stat.S_IMODE(status.st_mode) in modes
+    return is_plain and status.st_ctime_ns < since and (status.st_nlink == 1 or stat.S_ISDIR(status.st_mode))
 
 
 class Submodules:

@@ -199,7 +199,7 @@ def test_a_later_command_writes_only_the_files_of_which_the_bytes_or_the_mode_di
     repository: GitSandbox, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     repository.write(".gitattributes", "* text=auto\n")
-    repository.commit_with({"same.txt": "s\n"}, "text", ".gitattributes", "same.txt")
+    repository.commit_with(dict.fromkeys(("same.txt", "open.txt", "twice.txt"), "s\n"), "text", ".")
     checkout = create(repository)
     root, expected = show(checkout, repository), shown(checkout)
     close(checkout)
@@ -208,12 +208,16 @@ def test_a_later_command_writes_only_the_files_of_which_the_bytes_or_the_mode_di
     os.utime(root / "a.txt", ns=(status.st_atime_ns, status.st_mtime_ns))
     (root / "d/b.txt").write_bytes(b"b\r\n")  # git would store it as it is in the commit
     (root / ".gitattributes").chmod(0o755)
+    (root / "open.txt").chmod(0o666)
+    os.link(root / "twice.txt", root.parent / "other-name")
     later = clock.nanoseconds() + 10**10
     monkeypatch.setattr(clock, "nanoseconds", lambda: later)  # what changed just now is written anyway
     checkout = create(repository)
     show(checkout, repository)
     assert shown(checkout) == expected
     assert not os.access(root / ".gitattributes", os.X_OK)
+    assert (root / "open.txt").stat().st_mode == same.st_mode
+    assert (root / "twice.txt").stat().st_nlink == 1
     assert (root / "same.txt").stat().st_ctime_ns == same.st_ctime_ns
     close(checkout)
 
