@@ -19,6 +19,10 @@ from idumb.git.discover import Worktree
 from idumb.system import clock, escaping, private_folders
 
 INDEX, EXCLUDE = "index", "info/exclude"
+NO_BRANCH = b"ref: refs/heads/none\n"
+"""HEAD of a folder that has no branch."""
+PLAIN = {"core.repositoryformatversion": "0", "core.bare": "false"}
+"""The settings without which a folder is none of git's."""
 RAW = b"* -text -eol -filter -ident -working-tree-encoding\n"
 """Attributes by which git stores and writes a file's bytes as they are."""
 _NAMES = ("core.precomposeunicode", "core.protectntfs", "core.protecthfs")
@@ -142,8 +146,7 @@ def raw_files(path: str, user: Worktree) -> dict[str, bytes | None]:
     # As git asks when it makes a repository. A copied configuration may say otherwise, and git would hide a file.
     is_one_case = os.path.lexists(os.path.join(path, _LOCK.upper()))
     settings = {
-        "core.repositoryformatversion": "0",
-        "core.bare": "false",
+        **PLAIN,
         "core.excludesfile": known.ignores[-1],
         "core.ignorecase": str(is_one_case).lower(),
     }
@@ -151,7 +154,7 @@ def raw_files(path: str, user: Worktree) -> dict[str, bytes | None]:
     guarded_files.user_rules(known)  # git reads the file itself, and says nothing if it cannot
     rules = guarded_files.rules(os.path.join(user.common_dir, EXCLUDE))
     return {
-        "HEAD": b"ref: refs/heads/none\n",
+        "HEAD": NO_BRANCH,
         "config": escaping.git_configuration(settings),
         "info/attributes": RAW,
         EXCLUDE: rules or None,

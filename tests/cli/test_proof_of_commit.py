@@ -213,13 +213,19 @@ def run(project: Project, *flags: str) -> Answer:
     return project.execute("--no-verify", *flags)
 
 
+def counted(project: Project, tmp_path: Path) -> Path:
+    """Plan a task that makes `a.txt`; return the file with a line for each call of its agent."""
+    calls = tmp_path / "calls"
+    project.built_by(f"echo called >> {calls}; echo hello > a.txt")
+    project.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
+    return calls
+
+
 def test_a_hook_that_formats_and_refuses_once_costs_no_further_call_of_the_agent(
     hooked: Project, tmp_path: Path
 ) -> None:
     """R-RUN-3: as hooks of the framework pre-commit do. The user's file is the committed one."""
-    calls = tmp_path / "calls"
-    hooked.built_by(f"echo called >> {calls}; echo hello > a.txt")
-    hooked.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
+    calls = counted(hooked, tmp_path)
     formats = (
         "grep -q HELLO a.txt && exit 0; sed -i s/hello/HELLO/ a.txt; echo 'files were modified by this hook'; exit 1"
     )
@@ -232,11 +238,9 @@ def test_a_hook_that_formats_and_refuses_once_costs_no_further_call_of_the_agent
 def test_a_hook_that_lacks_what_git_ignores_names_it_and_costs_no_further_call_of_the_agent(
     hooked: Project, tmp_path: Path
 ) -> None:
-    calls = tmp_path / "calls"
     hooked.repo.commit_with({".gitignore": "node_modules\n"}, "what git ignores")
     hooked.repo.write("node_modules/.bin/lint-it", "#!/bin/sh\n", mode=0o755)
-    hooked.built_by(f"echo called >> {calls}; echo hello > a.txt")
-    hooked.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
+    calls = counted(hooked, tmp_path)
     hook(hooked, "pre-commit", "PATH=$PWD/node_modules/.bin:$PATH; lint-it")
     halted = run(hooked)
     assert (halted.error["code"], calls.read_text()) == ("git.commit-refused", "called\n")
@@ -248,9 +252,7 @@ def test_a_hook_that_lacks_what_git_ignores_names_it_and_costs_no_further_call_o
 def test_a_hook_that_refuses_the_message_costs_no_further_call_and_another_form_of_it_is_committed(
     hooked: Project, tmp_path: Path
 ) -> None:
-    calls = tmp_path / "calls"
-    hooked.built_by(f"echo called >> {calls}; echo hello > a.txt")
-    hooked.plan([task("T1-01", files="create `a.txt`", check="test -s a.txt")])
+    calls = counted(hooked, tmp_path)
     hook(hooked, "commit-msg", 'grep -q "^feat: " "$1" || { echo subject-empty; exit 1; }')
     halted = run(hooked)
     assert (halted.error["code"], "git.message" in halted.error["message"]) == ("git.commit-refused", True)

@@ -22,7 +22,7 @@ from idumb.git import discover, disk, git_program, guarded_files, open_repositor
 from idumb.git.checkouts.places import Tampered
 from idumb.git.checkouts.user_git import UserGit
 from idumb.git.discover import Worktree
-from idumb.git.git_dir import EXCLUDE, RAW, GitDir
+from idumb.git.git_dir import EXCLUDE, NO_BRANCH, PLAIN, RAW, GitDir
 from idumb.git.open_repository import CheckedRepository
 from idumb.git.tree_objects import FILE, LINK, PROGRAM, SUBMODULE
 from idumb.system import clock, escaping, private_folders
@@ -35,7 +35,6 @@ _CRYPT = "git-crypt"
 _OPTIONAL = frozenset(
     ("info/attributes", "info/sparse-checkout", "info/user-attributes", "info/user-excludes", "shallow")
 )
-_HEAD = b"ref: refs/heads/none\n"
 _TREE = "tree"
 _UNFORCED = ("-c", "core.fsync=none")
 """Nothing is forced to disk, because after a power cut the folder is made again."""
@@ -102,8 +101,7 @@ class CheckoutGitDir(GitDir):
         folder = GitDir(os.path.join(self.path, "raw"), self.root, self.objects)
         for name in ("info", "refs"):
             private_folders.make(os.path.join(folder.path, name))
-        settings = {"core.repositoryformatversion": "0", "core.bare": "false"}
-        files = {"HEAD": _HEAD, "config": escaping.git_configuration(settings), "info/attributes": RAW}
+        files = {"HEAD": NO_BRANCH, "config": escaping.git_configuration(PLAIN), "info/attributes": RAW}
         folder.put(folder.differing(files))
         return folder
 
@@ -117,7 +115,7 @@ class CheckoutGitDir(GitDir):
                 private_folders.remove_tree(os.path.join(self.path, name))
         for name in ("info", "refs"):
             private_folders.make(os.path.join(self.path, name))
-        files = {"HEAD": _HEAD, **self.user.in_folder(self.path, {"core.safecrlf": "false"})}
+        files = {"HEAD": NO_BRANCH, **self.user.in_folder(self.path, {"core.safecrlf": "false"})}
         files.pop(EXCLUDE, None)  # `hide` writes it
         if wrong := self.differing({**dict.fromkeys(_OPTIONAL), **files}):
             self.remove(SHOWN)

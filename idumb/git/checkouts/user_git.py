@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from idumb.domain import paths
 from idumb.git import discover, guarded_files, open_repository, path_state
 from idumb.git.discover import Worktree
-from idumb.git.git_dir import EXCLUDE
+from idumb.git.git_dir import EXCLUDE, PLAIN
 from idumb.system import escaping, private_folders
 
 if TYPE_CHECKING:
@@ -58,8 +58,7 @@ class UserGit(NamedTuple):
     def in_folder(self, folder: str, extra: Mapping[str, str]) -> dict[str, bytes]:
         """Return the files of a git folder at `folder`, with more settings."""
         chosen = {
-            "core.repositoryformatversion": "0",
-            "core.bare": "false",
+            **PLAIN,
             "core.attributesfile": os.path.join(folder, _ATTRIBUTES),
             "core.excludesfile": os.path.join(folder, _EXCLUDES),
             **self.settings,
